@@ -223,7 +223,7 @@ class BirthTrace : public PlainTrace {
   }
   void note(const Warp& warp, int lane, int kind, BirthCounts& count, std::string example) {
     count.worst = kind, count.example = std::move(example);
-    count.block = warp.block->linear, count.thread = warp.index * 32 + static_cast<uint32_t>(lane);
+    count.block = linear_of_block(warp), count.thread = warp.number * 32 + static_cast<uint32_t>(lane);
   }
 
   double element(const Warp& warp, Element e, const ElementPlace& at) const {

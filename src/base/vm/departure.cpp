@@ -145,9 +145,13 @@ class CompareTrace : public PlainTrace {
   }
 
   void landed(Warp&, const Landing& landing) {
-    each_lane(landing.mask, [&](int lane) {
-      if (landing.copied[lane] && global.any(landing.global[lane], landing.copied[lane]))
-        shared_.set(landing.shared[lane], landing.bytes);
+    const auto memory = [&](ptx::Space space) -> Tainted& {
+      return space == ptx::Space::global ? global : shared_;
+    };
+    each_lane(landing.mask, [&](int piece) {
+      const uint32_t copied = landing.copied[piece];
+      if (copied && (landing.combines || memory(landing.from_space).any(landing.from[piece], copied)))
+        memory(landing.to_space).set(landing.to[piece], landing.bytes);
     });
   }
 

@@ -16,7 +16,15 @@
 namespace assay::vm {
 
 /// Op::immediate of barriers.
-enum BarrierMode : uint64_t { barrier_sync, barrier_arrive, barrier_popc, barrier_and, barrier_or };
+enum BarrierMode : uint64_t {
+  barrier_sync,
+  barrier_arrive,
+  barrier_popc,
+  barrier_and,
+  barrier_or,
+  barrier_cluster_arrive,
+  barrier_cluster_wait
+};
 
 /// What one exponential instruction saw; order-preserving integers of its arguments
 /// (LaneKit::argument_range).
@@ -71,7 +79,10 @@ class Engine {
       if constexpr (has(hook::released)) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
-    if (!block.trap) warpgroups_agree(block);
+    if (!block.trap && warpgroups_agree(block)) {
+      land_rest(block);
+      tell_landed(block);
+    }
     if constexpr (has(hook::end_block)) trace_.end_block(block);
   }
 
@@ -84,9 +95,10 @@ class Engine {
     const Op* const code = warp.block->context->code->ops.data();
     const uint64_t budget = warp.block->context->instruction_budget;
     const uint64_t turn = warp.block->context->order > 1 ? short_slice : slice;
-    const uint64_t stop = std::min(budget, warp.executed + turn);
+    uint64_t stop = std::min(budget, warp.executed + turn);
     uint64_t executed = warp.executed, lanes = 0;
     alignas(64) uint64_t scratch[32];
+    bool yields = false;
     for (;;) {
       while (warp.current.pc == warp.current.reconverge)
         if (!next_split(warp)) goto done;
@@ -117,6 +129,16 @@ class Engine {
           break;
         case Kind::warp:
           if (!op.row->warp(warp, op, mask)) goto done;
+          if (!warp.block->landed.empty()) tell_landed(*warp.block);
+          if (warp.stalls) {
+            warp.stalls = false;
+            goto done;
+          }
+          if (warp.yields) {
+            warp.yields = false;
+            yields = true;
+            stop = executed;
+          }
           break;
         case Kind::async_wait:
           wait_for_copies(warp, op, mask);
@@ -131,6 +153,7 @@ class Engine {
               goto done;
             }
             control(warp, op, mask);
+            if (yields) take_turns(warp);
             goto done;
           }
           if (!control(warp, op, mask)) goto done;
@@ -196,6 +219,15 @@ class Engine {
     }
     warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (first & mask);
     if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
+  }
+
+  /// What lanes wait for may be what others of their warp do on another path to the same place.
+  static void take_turns(Warp& warp) {
+    if (warp.stack.empty()) return;
+    Split& other = warp.stack.back();
+    if (other.reconverge == warp.current.reconverge && other.pc != other.reconverge &&
+        (other.mask & warp.live))
+      std::swap(other, warp.current);
   }
 
   /// Takes the next split that still has lanes. False: the warp has ended.
@@ -301,8 +333,17 @@ class Engine {
         std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
       }
       if constexpr (has(hook::landed))
-        trace_.landed(warp, Landing{entry.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+        trace_.landed(warp, Landing{entry.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes,
+                                    ptx::Space::shared, ptx::Space::global});
     });
+  }
+
+  /// The trace hears of bulk copies that have landed.
+  void tell_landed(Block& block) {
+    if constexpr (has(hook::landed))
+      for (const BulkCopy& copy : block.landed)
+        each_landing(copy, [&](const Landing& landing) { trace_.landed(block.warps[copy.warp], landing); });
+    block.landed.clear();
   }
 
   Worker& worker_;

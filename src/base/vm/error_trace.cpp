@@ -93,6 +93,7 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> 
   if (f.multiplies && !clamps) f.slopes = Facts::Slopes::product;
   f.own_roundoff = signature.form.operation == Operation::lg2 ? kLogarithmRoundoff : kStepRoundoff;
   f.decides = signature.control != Control::none;
+  f.decides |= flow == Flow::copy_bulk;
   for (const Access& access : signature.accesses)
     f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
   for (const Use& use : signature.writes) f.writes_predicates |= use.cell == Cell::mask;
@@ -401,8 +402,9 @@ uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int 
   });
   if (!parted || counts.first.op >= 0) return kept;
   const int lane = std::countr_zero(parted);
-  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  counts.first = {block_->linear, order_, static_cast<int32_t>(index), thread, r.value[lane], r.error[lane]};
+  const uint32_t thread = warp.number * 32 + static_cast<uint32_t>(lane);
+  counts.first = {linear_of_block(warp), order_,       static_cast<int32_t>(index), thread,
+                  r.value[lane],         r.error[lane]};
   return kept;
 }
 

@@ -221,7 +221,7 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
 void AsyncCheck::landed(Warp&, const Landing& landing) {
   each_lane(landing.mask, [&](int lane) {
     for (uint32_t byte = 0; byte < landing.bytes; byte += 4) {
-      const uint32_t at = (landing.shared[lane] + byte) / 4;
+      const uint64_t at = (landing.to[lane] + byte) / 4;
       copying_[at] = {};
       if (multiplies_) stored_[at] = {};
     }

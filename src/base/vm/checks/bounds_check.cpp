@@ -102,8 +102,10 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, const NamedArea& area) {
-  const uint64_t address = access.address, bytes = access.bytes, first = area.offset,
-                 end = area.dynamic ? block_->shared.size() : first + area.bytes;
+  // Of a cluster the variable is the own block's: a mapped address is made from none.
+  const uint64_t own = access.space == ptx::Space::shared ? warp.rank * block_->shared_stride : 0;
+  const uint64_t address = access.address, bytes = access.bytes, first = own + area.offset,
+                 end = area.dynamic ? own + block_->shared_bytes : first + area.bytes;
   if ((address >= first && address + bytes <= end) || !log_.opens(out_of_bounds, &op)) return;
   const bool before = address < first;
   log_.tell(place(warp, op, access.lane, opcode_of(*code_, op)), {},

@@ -10,23 +10,6 @@ namespace {
 constexpr CheckSentence race{CheckKind::race, RACE}, warp_race{CheckKind::warp_race, RACE};
 #undef RACE
 
-/// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
-constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
-  return static_cast<uint32_t>(op) << 11 | static_cast<uint32_t>(lane) << 6 | warp << 1 | (strong ? 1u : 0u);
-}
-size_t op_of(uint32_t who) {
-  return who >> 11;
-}
-int lane_of(uint32_t who) {
-  return static_cast<int>(who >> 6 & 31);
-}
-uint32_t warp_of(uint32_t who) {
-  return who >> 1 & 31;
-}
-bool is_strong(uint32_t who) {
-  return who & 1;
-}
-
 }  // namespace
 
 RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
@@ -62,6 +45,8 @@ void RaceCheck::enter(const LaunchContext& context) {
       if (access.space != ptx::Space::shared) global_granule_ = std::min(global_granule_, bytes);
     }
   }
+  warp_bits_ = static_cast<uint32_t>(std::max<int>(
+      5, std::bit_width(warps_of(*context.launch, context.cluster) * count_of(context.cluster) - 1)));
   launch_start_ = clock_;
   block_of_time_.clear();
   locations_.clear();
@@ -88,7 +73,9 @@ void RaceCheck::begin_block(Block& block) {
   shared_writers_.resize(granules);
   shared_readers_.resize(granules * warps);
   shared_contents_ = block.shared;
-  for (auto& barrier : barriers_) barrier.clear();
+  barriers_.assign(block.members, {});
+  arriving_.clear();
+  met_.clear();
   fenced_ = false;
   known_blocks_.clear();
   std::erase_if(locations_,
@@ -185,7 +172,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
 
 void RaceCheck::landed(Warp& warp, const Landing& landing) {
   each_lane(landing.mask, [&](int lane) {
-    touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.shared[lane], landing.bytes});
+    touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.to[lane], landing.bytes});
   });
 }
 

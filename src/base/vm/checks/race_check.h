@@ -99,8 +99,9 @@ class RaceCheck : public Check<RaceFacts> {
     bool touched = false;         ///< memory since `time` began
     std::vector<uint32_t> known;  ///< by warp of the block
     LaneOrder lanes;
-    int32_t waiting = -1;  ///< barrier
+    int32_t waiting = -1;  ///< barrier; cluster_barrier: the cluster's
   };
+  static constexpr int32_t cluster_barrier = 1 << 20;
   /// What a location of atomics hands on.
   struct Location {
     uint64_t block = 0;
@@ -139,6 +140,16 @@ class RaceCheck : public Check<RaceFacts> {
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
   void arrive(Warp&, const Op&, uint32_t mask);
+  void arrive_at_cluster(Warp&, const Op&);
+  /// An op, a lane of 5 bits, a warp, and whether the access was atomic or alike.
+  uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) const {
+    return static_cast<uint32_t>(op) << (6 + warp_bits_) | static_cast<uint32_t>(lane) << (1 + warp_bits_) |
+           warp << 1 | (strong ? 1u : 0u);
+  }
+  size_t op_of(uint32_t who) const { return who >> (6 + warp_bits_); }
+  int lane_of(uint32_t who) const { return static_cast<int>(who >> (1 + warp_bits_) & 31); }
+  uint32_t warp_of(uint32_t who) const { return who >> 1 & ((1u << warp_bits_) - 1); }
+  static bool is_strong(uint32_t who) { return who & 1; }
   void through_location(Warp&, const Op&, uint32_t mask);
   void acquire(WarpOrder&, uint32_t warp, int lane, const Location&);
   void release(WarpOrder&, uint32_t warp, int lane, Location&);
@@ -148,7 +159,10 @@ class RaceCheck : public Check<RaceFacts> {
   uint32_t clock_ = 0, launch_start_ = 0;
   std::vector<uint64_t> block_of_time_;  ///< by time since the launch began
   std::vector<WarpOrder> warps_;
-  std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
+  std::vector<std::array<std::vector<uint32_t>, 16>> barriers_;  ///< known, joined, of those who arrived
+  std::vector<uint32_t> arriving_,
+      met_;                 ///< the same of the cluster's barrier: of its phase, of the last one
+  uint32_t warp_bits_ = 5;  ///< of Stamp::who
   std::vector<Writers> shared_writers_;
   std::vector<Reader> shared_readers_;                            ///< [granule][warp]
   std::vector<std::byte> shared_contents_;                        ///< as the last write left them

@@ -52,26 +52,56 @@ void RaceCheck::order_members(Warp& warp, uint32_t members) {
 /// The warp tells the barrier all that it knows, itself included; what it does next is not part of that.
 void RaceCheck::arrive(Warp& warp, const Op& op, uint32_t mask) {
   WarpOrder& order = warps_[warp.index];
+  const ptx::Operation operation = signature(op).form.operation;
+  if (operation == ptx::Operation::barrier_cluster_arrive ||
+      operation == ptx::Operation::barrier_cluster_wait)
+    return arrive_at_cluster(warp, op);
+  auto& barriers = barriers_[warp.rank];
   const uint32_t number = warp.word(op.s[0])[std::countr_zero(mask)];
-  if (number >= barriers_.size()) return;
+  if (number >= barriers.size()) return;
   order.known[warp.index] = order.time;
-  join(barriers_[number], order.known);
+  join(barriers[number], order.known);
   order.lanes.meet(order.time);
   advance(order);
-  if (signature(op).form.operation != ptx::Operation::bar_arrive)
-    order.waiting = static_cast<int32_t>(number);
+  if (operation != ptx::Operation::bar_arrive) order.waiting = static_cast<int32_t>(number);
+}
+
+/// A relaxed arrival tells what a fence before it has made known.
+void RaceCheck::arrive_at_cluster(Warp& warp, const Op& op) {
+  WarpOrder& order = warps_[warp.index];
+  if (signature(op).form.operation == ptx::Operation::barrier_cluster_wait) {
+    if (warp.at_cluster)
+      order.waiting = cluster_barrier;
+    else
+      join(order.known, met_);
+    return;
+  }
+  order.lanes.meet(order.time);
+  if (signature(op).form.order != ptx::Order::relaxed || fenced_) {
+    order.known[warp.index] = order.time;
+    join(arriving_, order.known);
+  }
+  advance(order);
 }
 
 void RaceCheck::released(Block& block) {
-  uint32_t complete = 0;
+  const bool met =
+      std::none_of(block.warps.begin(), block.warps.end(), [](const Warp& w) { return w.at_cluster; });
+  if (met && !arriving_.empty()) met_ = std::exchange(arriving_, {});
+  std::vector<std::vector<uint32_t>*> complete;
   for (const Warp& warp : block.warps) {
     WarpOrder& order = warps_[warp.index];
     if (order.waiting < 0 || warp.state == WarpState::waiting) continue;
-    join(order.known, barriers_[static_cast<size_t>(order.waiting)]);
-    complete |= 1u << order.waiting;
+    if (order.waiting == cluster_barrier) {
+      join(order.known, met_);
+    } else {
+      auto& barrier = barriers_[warp.rank][static_cast<size_t>(order.waiting)];
+      join(order.known, barrier);
+      complete.push_back(&barrier);
+    }
     order.waiting = -1;
   }
-  each_lane(complete, [&](int number) { barriers_[static_cast<size_t>(number)].clear(); });
+  for (std::vector<uint32_t>* barrier : complete) barrier->clear();
 }
 
 /// What was known at a location of atomics when it was released last.
