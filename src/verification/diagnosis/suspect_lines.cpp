@@ -22,7 +22,7 @@ constexpr double kExplained = 0x1p-11;
 /// Behind all that explain, a line that explains three quarters of the squares.
 constexpr double kWorthNaming = 0.5;
 /// Each of a pair explains a part.
-constexpr double kOfPairs = 0.95;
+constexpr double kOfPairs = 0.95, kPart = 0.95;
 constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
@@ -142,8 +142,6 @@ std::string reason_of(const Line& line) {
                      line.active(), one ? "s" : "", 100 * (1 - line.left * line.left));
 }
 
-using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
-
 class Lines {
  public:
   Lines(size_t elements, const SourceText& source) : elements_(elements), source_(source) {}
@@ -212,11 +210,21 @@ class Lines {
   std::unordered_map<Key, size_t, Hash> columns_;
 };
 
+void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behind) {
+  std::set<Site> sites;
+  for (const vm::SliceInstance& i : slice.instances)
+    if (i.function >= 0 && i.instruction >= 0)
+      sites.insert({slice.modules[static_cast<size_t>(i.module)].get(), i.function, i.instruction});
+  for (const Site& site : sites) {
+    Behind& known = behind[site];
+    ++(wrong ? known.wrong : known.right);
+  }
+}
+
 }  // namespace
 
-std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& inputs,
-                                       const vm::MachineOptions& machine,
-                                       const std::vector<JudgedElement>& elements, double seconds) {
+SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
+                           const std::vector<JudgedElement>& elements, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   const auto late = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
@@ -224,6 +232,7 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
   const SourceText source(program.name);
   Lines lines(elements.size(), source);
   std::vector<double> lacking(elements.size());
+  SuspectLines result;
   size_t wrong = 0;
   for (size_t e = 0; e < elements.size(); ++e) {
     const JudgedElement& element = elements[e];
@@ -234,6 +243,7 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
     if (size == 0) size = std::fabs(element.is);
     const double weight = size > 0 ? 1 / size : 1;
     lines.add(slice, e, weight);
+    count(slice, element.wrong, result.behind);
     if (element.wrong) lacking[e] = (element.should - element.is) * weight, ++wrong;
   }
   if (wrong == 0) return {};
@@ -252,7 +262,10 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
-  std::vector<SuspectLine> suspects;
+  for (const Line& line : lines.all)
+    if (line.left < kPart)
+      result.explain.insert(fmt::format("{}:{}", line.at.where.file, line.at.where.line));
+  std::vector<SuspectLine>& suspects = result.likeliest;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {
       const SourceLocation &a = known.at.where, &b = line->at.where;
@@ -262,7 +275,7 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
   }
-  return suspects;
+  return result;
 }
 
 }  // namespace assay

@@ -20,8 +20,10 @@ namespace assay {
 namespace {
 
 constexpr size_t kLinesSaid = 3;
-/// Warp instructions of a mutant on a telling case, which takes a small part of it.
-constexpr uint64_t kOfMutant = 2'000'000;
+/// Of the errors, what a change leaves that mends some elements.
+constexpr double kMostlyRepaired = 0.5;
+/// So few wrong elements many changes mend by chance.
+constexpr size_t kFewWrong = 3;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool is_finite_fault(const Verification& v) {
@@ -55,25 +57,89 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
 }
 
-/// Lines of which a changed instruction makes everything right go before all others.
-void put_repaired_first(const TellingCase& told, const vm::MachineOptions& machine, double seconds,
-                        std::vector<SuspectLine>& lines) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
-  vm::MachineOptions bounded = machine;
-  bounded.instruction_budget = kOfMutant;  // some never end
-  const auto is_right = [&](const Program& changed) { return told.is_right(changed, bounded); };
-  std::vector<SuspectLine> repaired, others;
-  for (SuspectLine& line : lines) {
-    const auto repair = late() ? std::nullopt : repair_of(told.program, line.at.where, is_right, late);
-    if (repair) line.reason = fmt::format("with {} all elements are right", *repair);
-    (repair ? repaired : others).push_back(std::move(line));
+std::string place_of(const SourceLocation& where) {
+  return fmt::format("{}:{}", where.file, where.line);
+}
+
+bool same_place(const SuspectLine& a, const SuspectLine& b) {
+  const SourceLocation &x = a.at.where, &y = b.at.where;
+  return x.file == y.file && x.line == y.line && (x.line > 0 || x.ptx_line == y.ptx_line);
+}
+bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
+  return std::any_of(lines.begin(), lines.end(), [&](const SuspectLine& l) { return same_place(l, line); });
+}
+
+/// Repairs in words: of every element, of some, and what repaired guards decide.
+struct RepairedLines {
+  std::vector<SuspectLine> whole, partial, decided;
+};
+
+RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t wrong) {
+  RepairedLines lines;
+  for (const Repair& repair : repairs) {
+    if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
+    const bool surprising = wrong > kFewWrong || repair.simplicity == 0;
+    if (repair.left == 0 && surprising) {
+      lines.whole.push_back({repair.at, fmt::format("with {} all elements are right", repair.change)});
+      if (repair.decides)
+        lines.decided.push_back(
+            {*repair.decides,
+             fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
+    } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
+               suspects.explain.contains(place_of(repair.at.where))) {
+      lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
+                                                      repair.change, 100 * (1 - repair.left))});
+    }
   }
-  lines = std::move(repaired);
-  lines.insert(lines.end(), others.begin(), others.end());
+  return lines;
+}
+
+/// Lines of which a changed instruction makes everything right, what a repaired guard decides, and those
+/// whose values explain what is wrong.
+std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector<SuspectLine>& suspects) {
+  std::vector<SuspectLine> lines;
+  const auto add = [&](const SuspectLine& line) {
+    if (!holds(lines, line)) lines.push_back(line);
+  };
+  for (const SuspectLine& line : repaired.whole)
+    if (holds(suspects, line)) add(line);
+  for (const SuspectLine& line : repaired.whole)
+    if (lines.empty()) add(line);
+  if (!repaired.decided.empty()) add(repaired.decided.front());
+  for (const SuspectLine& line : repaired.whole)
+    if (lines.size() < kLinesSaid - 1) add(line);
+  if (lines.empty() && !repaired.partial.empty() && holds(suspects, repaired.partial.front()))
+    add(repaired.partial.front());
+  for (const SuspectLine& line : suspects) {
+    add(line);
+    if (!repaired.partial.empty()) add(repaired.partial.front());
+  }
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  return lines;
+}
+
+std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions& machine,
+                               const SuspectLines& suspects, double seconds) {
+  const SourceText source(told.program.name);
+  vm::ChangedRuns runs(told.program, told.inputs, machine);
+  if (!runs.can_run()) return {};
+  RepairSearch search;
+  search.judge = [&](const vm::RealOutputs& changed) { return told.judge(changed, runs.unchanged()); };
+  search.may_compute_wrong = [&](const SourceLocation& where) {
+    return suspects.explain.empty() || suspects.explain.contains(place_of(where));
+  };
+  size_t wrong = 0, right = 0;  // slices
+  for (const auto& [site, behind] : suspects.behind)
+    wrong = std::max<size_t>(wrong, behind.wrong), right = std::max<size_t>(right, behind.right);
+  search.suspicion = [&suspects, wrong, right](const ptx::Module* module, int32_t function, int32_t at) {
+    const auto known = suspects.behind.find({module, function, at});
+    if (known == suspects.behind.end()) return 0.0;
+    const double of_wrong = known->second.wrong / std::max(1.0, static_cast<double>(wrong));
+    const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
+    return of_wrong / (of_wrong + of_right + 0.01);
+  };
+  search.seconds = seconds;
+  return find_repairs(runs, source, search);
 }
 
 /// Where no formula is wrong: the lines whose roundings make most of the errors.
@@ -113,8 +179,10 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
         return vm::run_moved(told->program, told->inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
-  v.lines = suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
-  put_repaired_first(*told, machine, options.meaning_seconds / 4, v.lines);
+  const SuspectLines suspects =
+      suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
+  const std::vector<Repair> repairs = repairs_of(*told, machine, suspects, options.meaning_seconds / 2);
+  v.lines = ranked(in_words(repairs, suspects, told->wrong_count()), suspects.likeliest);
   if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
 }
 
