@@ -15,12 +15,12 @@
 //   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
 //   blocks: fences of any thread of the block count.
 // - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other.
-// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
-//   the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has done
-//   what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
+// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered
+//   at the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has
+//   done what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
 //   AsyncCheck's.
 // - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
-// takes.
+//   takes.
 // - An mbarrier hands on what those who arrived knew to those whose wait has passed.
 //
 // Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
