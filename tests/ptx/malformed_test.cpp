@@ -123,7 +123,7 @@ constexpr Malformed bodies[] = {
     {".global .b32 x;",
      "fuzz.ptx:8:1: a .global variable inside a function is not supported: declare it outside"},
     {".local .b8 big[600000];",
-     "fuzz.ptx: entry k needs 600008 bytes of local memory per thread; at most 524288 are possible"},
+     "fuzz.ptx: entry k needs 600000 bytes of local memory per thread; at most 524288 are possible"},
     {".shared .b8 s[4]; .shared .b8 s[4];", "fuzz.ptx:8:27: variable s is declared twice"},
     {"call nobody;", "fuzz.ptx:8:1: unknown name nobody"},
     {"call k;", "fuzz.ptx:8:1: call in k: k is an entry, not a function"},
