@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/vm/swap_loops.h"
+
 namespace assay::vm {
 namespace {
 
@@ -34,6 +36,8 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
 
 void RaceCheck::enter(const LaunchContext& context) {
   begin_code(context, facts_of);
+  const SwapLoops loops = swap_loops_of(*code_);
+  for (size_t i = 0; i < facts_.size(); ++i) facts_[i].confirmed = loops.confirmed[i];
   shared_granule_ = global_granule_ = 16;
   for (const Op& op : code_->ops) {
     const bool copies = signature(op).flow() == Flow::copy_async;
@@ -130,7 +134,7 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   const uint32_t kept = flow == Flow::store ? without_repeats(warp, op, mask) : mask;
   each_access(warp, op, kept, [&](const MemoryAccess& at) {
     if (at.space != ptx::Space::local)
-      touch({&warp, &op, at.lane, at.writes, f.strong, at.space, at.address, at.bytes},
+      touch({&warp, &op, at.lane, at.writes, f.strong || f.confirmed, at.space, at.address, at.bytes},
             flow != Flow::copy_async || !at.writes);
   });
   if (meets) order_members(warp, ~0u);
@@ -248,9 +252,12 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
     judge_writers(now, granule.writers);
     if (!now.writes) {
       const Stamp& first = granule.first_reader;
-      const bool mine = is_past(first.time) ||
-                        (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear);
-      (mine ? granule.first_reader : granule.last_reader) = me;
+      // Whatever comes after this read without an order to the first has none to this one either.
+      const bool follows =
+          is_past(first.time) ||
+          (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear) ||
+          ordered(first, now);
+      (follows ? granule.first_reader : granule.last_reader) = me;
       continue;
     }
     if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
