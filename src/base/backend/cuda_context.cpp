@@ -146,7 +146,7 @@ const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBina
   const auto found = modules_.find(*module.ptx);
   if (found != modules_.end()) return found->second;
   Loaded loaded;
-  for (ptx::Function& function : ptx::parse(*module.ptx, module.path).functions) {
+  for (ptx::Function& function : ptx::parse_functions(*module.ptx, module.path).functions) {
     if (!function.entry) continue;
     function.body.clear();
     loaded.entries.emplace(function.name, std::move(function));

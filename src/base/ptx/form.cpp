@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 namespace assay::ptx {
 namespace {
@@ -218,6 +219,37 @@ std::string canonical_form(std::string_view opcode) {
     result += '.';
     result += part;
   }
+  return result;
+}
+
+std::string unordered_form(std::string_view canonical) {
+  static constexpr std::string_view stems[] = {"lo", "hi", "wide", "full", "l",         "r",     "to",
+                                               "a",  "b",  "c",    "d",    "expect_tx", "parity"};
+  const auto in = [](const auto& list, std::string_view part) {
+    return std::find(std::begin(list), std::end(list), part) != std::end(list);
+  };
+  // Types of registers, and those of packed elements ("e4m3").
+  const auto is_type = [](std::string_view part) {
+    return std::string_view("busfet").find(part.substr(0, 1)) != part.npos &&
+           part.find_first_of("0123456789") != part.npos;
+  };
+  std::string_view name = canonical;
+  while (operation_named(name) == Operation::none && name.rfind('.') != name.npos)
+    name = name.substr(0, name.rfind('.'));
+  std::string result(name);
+  std::vector<std::string_view> free, fixed;
+  if (name.size() < canonical.size())
+    for_parts(canonical.substr(name.size() + 1), [&](std::string_view part) {
+      if (free.empty() && fixed.empty() && in(stems, part))
+        result += ":" + std::string(part);
+      else if (is_type(part) || part == "row" || part == "col" || base_of(canonical) == "cp")
+        fixed.push_back(part);
+      else
+        free.push_back(part);
+    });
+  std::sort(free.begin(), free.end());
+  for (const auto* parts : {&free, &fixed})
+    for (const std::string_view part : *parts) result += "." + std::string(part);
   return result;
 }
 

@@ -100,6 +100,10 @@ std::string_view base_of(std::string_view opcode);
 /// instruction table spells it.
 std::string canonical_form(std::string_view opcode);
 
+/// The same for all orders that an opcode's parts may be written in: of a canonical form, the name and what
+/// ptxas takes behind it alone, the other parts sorted, then types and layouts as they follow each other.
+std::string unordered_form(std::string_view canonical);
+
 /// The opcode with `to` in place of its part `from`; `to` empty: without that part.
 std::string with_part(std::string_view opcode, std::string_view from, std::string_view to);
 

@@ -91,6 +91,7 @@ struct Function {
   std::string name;
   bool entry = false;
   bool defined = false;  ///< false: declaration only
+  std::string refused;   ///< of a body that cannot be read: "path:line:column: what"; then there is none
   std::vector<Parameter> parameters, returns;
   std::vector<Register> registers;  ///< of all scopes; names may repeat
   std::vector<Variable>
@@ -113,5 +114,7 @@ struct Module {
 
 /// Parses PTX text of ISA 6 and later. Throws BadInput("path:line:column: what").
 Module parse(std::string_view text, std::string path);
+/// The same, but a body that cannot be read refuses what calls its function alone (Function::refused).
+Module parse_functions(std::string_view text, std::string path);
 
 }  // namespace assay::ptx

@@ -108,7 +108,7 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   const std::shared_ptr<Cached> module = cached(source);
   const std::lock_guard lock(module->mutex);
   if (!module->module)
-    module->module = std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path));
+    module->module = std::make_shared<const ptx::Module>(ptx::parse_functions(*source.ptx, source.path));
   std::shared_ptr<const Code>& code = module->entries[entry];
   if (!code) code = decode(module->module, entry);
   return code;

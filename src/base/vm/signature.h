@@ -180,6 +180,9 @@ struct TextSignature {
 TextSignature signature_of(const ptx::Instruction&);
 /// Null: the machine has no such form.
 const Meaning* meaning_of(const ptx::Instruction&);
+/// An opcode as the table spells it: cache and ordering qualifiers dropped, the others in the table's order.
+/// Without a row its canonical form.
+std::string spelling_of(std::string_view opcode);
 /// Of one form of a row on one architecture.
 Evidence evidence_of(const Meaning&, std::string_view form, int architecture);
 

@@ -81,9 +81,10 @@ SwapLoops swap_loops_of(const Code& code) {
     loops.sums[at] = definitions.is_sum(put, expected);
     for (size_t i = 0; i < code.ops.size(); ++i) {
       const Op& op = code.ops[i];
-      if (code.signature(op).flow() != Flow::load || op.vector_length > 1) continue;
+      const Signature& signature = code.signature(op);
+      if (signature.flow() != Flow::load || signature.writes.size() != 1) continue;
       const bool same_place = op.s[0] == swap.s[0] && op.offset == swap.offset;
-      if (!same_place && op.d != expected) continue;
+      if (!same_place && signature.writes[0].slot != expected) continue;
       loops.confirmed[i] = true;
       loops.sums[i] = loops.sums[i] || loops.sums[at];
     }

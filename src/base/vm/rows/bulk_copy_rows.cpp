@@ -2,9 +2,9 @@
 // Copies of tensors: tensor_copy_rows.cpp.
 #include <fmt/format.h>
 
-#include "src/base/vm/bulk_combine.h"
 #include "src/base/vm/bulk_copy.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/rows/bulk_combine.h"
 #include "src/base/vm/rows/bulk_operands.h"
 #include "src/base/vm/rows/bulk_places.h"
 #include "src/base/vm/rows/warp_rows.h"
@@ -52,6 +52,7 @@ bool copy_bytes(Warp& warp, const Op& op, int lane, uint64_t to, uint64_t from, 
 
 bool copy_bulk(Warp& warp, const Op& op, uint32_t mask) {
   const BulkForm form = BulkForm::of(op.immediate);
+  warp.block->first_new = warp.block->issued + 1;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const uint32_t bytes = warp.word(op.slots[bulk_size])[lane];
