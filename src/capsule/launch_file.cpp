@@ -29,12 +29,27 @@ std::string source_name_of(const std::string& name) {
   return made;
 }
 
-/// Without arguments, return type and template arguments: "scan".
+/// Without arguments and return type: "scan<4>".
+std::string instance_name_of(const std::string& source_name) {
+  int open = 0;  // brackets of template arguments, which may hold parentheses and blanks
+  size_t start = 0, end = source_name.size();
+  for (size_t i = 0; i < source_name.size(); ++i) {
+    const char c = source_name[i];
+    open += c == '<' ? 1 : c == '>' ? -1 : 0;
+    if (open > 0) continue;
+    if (c == ' ' || c == ':') start = i + 1;
+    if (c == '(' && i > start) {
+      end = i;
+      break;
+    }
+  }
+  return source_name.substr(start, end - start);
+}
+
+/// Without template arguments too: "scan".
 std::string base_name_of(const std::string& source_name) {
-  std::string text = source_name.substr(0, source_name.find('('));
-  if (const size_t open = text.find('<'); open != text.npos) text.resize(open);
-  const size_t start = text.find_last_of(" :");
-  return start == text.npos ? text : text.substr(start + 1);
+  const std::string text = instance_name_of(source_name);
+  return text.substr(0, text.find('<'));
 }
 
 NamedSize read_size(const std::string& name, const JsonNode& node) {
@@ -204,14 +219,16 @@ class ProgramMaker {
     add_copy(made_.program, from, to, bytes_of(node, from));
   }
 
-  /// By its name in PTX, by its whole name in C++, or by that without arguments where only one has it.
+  /// By its name in PTX, by its whole name in C++, or by that without arguments, with or without those of its
+  /// template, where only one has it.
   const LaunchFile::Entry& find(const JsonNode& node) const {
     const std::string name = node.text();
     std::vector<const LaunchFile::Entry*> found;
     std::string known;
     for (const auto& entry : file_.entries_) {
       if (entry.name == name || entry.source_name == name) return entry;
-      if (base_name_of(entry.source_name) == name) found.push_back(&entry);
+      if (instance_name_of(entry.source_name) == name || base_name_of(entry.source_name) == name)
+        found.push_back(&entry);
       known += (known.empty() ? "" : ", ") + entry.source_name;
     }
     if (found.size() == 1) return *found.front();

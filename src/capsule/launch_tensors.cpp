@@ -251,7 +251,14 @@ LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, c
     if (made.use == LaunchTensor::Use::workspace && made.holds) use.fail("a workspace has no \"values\"");
   }
   if (node.has("partly")) made.partly = node.get("partly", "").boolean();
-  if (node.has("strides")) read_layout(made, node.get("strides", ""), scope);
+  if (node.has("strides")) {
+    const JsonNode strides = node.get("strides", "");
+    if (made.use != LaunchTensor::Use::in)
+      strides.fail(
+          "only what the run reads is a view; give what it writes the shape of its memory, and \"partly\": "
+          "true where gaps stay unwritten");
+    read_layout(made, strides, scope);
+  }
   if (node.has("in")) made.storage = node.get("in", "").text();
   if (node.has("offset")) made.offset = whole_at(node.get("offset", ""), scope, 0, int64_t{1} << 40);
   return made;

@@ -93,6 +93,7 @@ TEST(LaunchTensors, WhatIsWrongIsSaidWithItsPlace) {
       {{{"dtype", "fp32"}, {"shape", {3}}, {"use", "in"}}, "no \"values\" that it could bring in"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"values", "ones"}, {"use", "workspace"}}, "a workspace has no"},
       {{{"dtype", "fp32"}, {"shape", {2, 3}}, {"values", "ones"}, {"strides", {2, 1}}}, "/tensors/x/strides"},
+      {{{"dtype", "fp32"}, {"shape", {2, 3}}, {"strides", {4, 1}}}, "only what the run reads is a view"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"type", 1}}, "unknown key \"type\""},
   };
   for (const auto& [text, message] : rows)
