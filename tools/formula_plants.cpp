@@ -36,8 +36,10 @@ constexpr float kOutputFactor = 1 + 0x1p-16f;  // 1.5e-5
 constexpr float kTermFactors[] = {1 + 0x1p-13f, 1 + 0x1p-6f};
 
 struct Tally {
-  int planted = 0, counted = 0, caught = 0;
-  void add(const Tally& o) { planted += o.planted, counted += o.counted, caught += o.caught; }
+  int planted = 0, counted = 0, caught = 0, unjudged = 0;
+  void add(const Tally& o) {
+    planted += o.planted, counted += o.counted, caught += o.caught, unjudged += o.unjudged;
+  }
 };
 struct Row {
   std::string kernel, format, decay;
@@ -65,8 +67,8 @@ class Planting {
       if (!got || !clean_.outputs.contains(output.name)) continue;
       row.largest_allowed = std::fmax(
           row.largest_allowed, compare_formula(*got, clean_.outputs.at(output.name), output).max_allowed);
-      plant(with_scaled_output(program_, output.name, 0, got->size(), kOutputFactor), output.name, row.outputs,
-            row);
+      plant(with_scaled_output(program_, output.name, 0, got->size(), kOutputFactor), output.name,
+            row.outputs, row);
       if (got->axes.size() < 2 || got->axes[1].name != "T") continue;
       plant(with_scaled_output(program_, output.name, got->size() - got->size() / 4, got->size(),
                                kOutputFactor),
@@ -95,7 +97,7 @@ class Planting {
     const vm::ExactRun run = exact(planted);
     ++tally.planted;
     double most = 0;
-    bool caught = false;
+    bool caught = false, unjudged = false;
     std::string where;
     for (const ReferenceOutput& output : reference_.outputs) {
       const Tensor* const got = find(output.name);
@@ -103,11 +105,12 @@ class Planting {
       if (!got || moved == run.outputs.end()) continue;
       const double by = largest_move(output, clean_.outputs.at(output.name), moved->second);
       if (by > most) most = by, where = output.name;
-      caught = caught || compare_formula(*got, moved->second, output).violation > 0;
+      const FormulaOutput verdict = compare_formula(*got, moved->second, output);
+      caught = caught || verdict.violation > 0, unjudged = unjudged || verdict.judged < verdict.elements;
     }
     if (most < kCounts) return;
-    ++tally.counted, tally.caught += caught;
-    if (!caught) row.missed.push_back(fmt::format("{}: {} by {:.1e}", what, where, most));
+    ++tally.counted, tally.caught += caught, tally.unjudged += !caught && unjudged;
+    if (!caught && !unjudged) row.missed.push_back(fmt::format("{}: {} by {:.1e}", what, where, most));
   }
 
   /// Of a block, over its root mean square. What no shadow follows moves nothing.
@@ -161,7 +164,8 @@ std::vector<Case> cases_of(int64_t tokens, const std::string& only) {
 }
 
 std::string tally_text(const Tally& t) {
-  return fmt::format("{} of {} of {}", t.caught, t.counted, t.planted);
+  return fmt::format("{}{} of {} of {}", t.caught, t.unjudged > 0 ? fmt::format(" + {}", t.unjudged) : "",
+                     t.counted, t.planted);
 }
 
 void print_page(const std::vector<Row>& rows, int64_t tokens, double seconds) {
@@ -171,8 +175,9 @@ void print_page(const std::vector<Row>& rows, int64_t tokens, double seconds) {
       "quarter;\na term (the result of one instruction, of lines spread over the program) 2^-13 and 2^-6 too "
       "large. A plant counts\nwhere it moves the exact values of some block of 64 tokens of a head by {} of "
       "their root mean square,\nmeasured between the exact runs with it and without; it is caught where the "
-      "formula's verdict is a violation.\nCells: caught of counted of planted. Allowed: the most that the "
-      "verdict allows anywhere, over the output's\nroot mean square. {:.0f} s on this machine. Written by "
+      "formula's verdict is a violation.\nCells: caught of counted of planted; + those behind which the "
+      "verdict says that it follows no value, so that the bound\ndecides. Allowed: the most that the "
+      "verdict allows anywhere, over the output's root mean square. {:.0f} s on this machine. Written by "
       "`formula_plants` (tools/formula_plants.cpp).\n\n"
       "| kernel | format | decay | outputs | last quarters | terms | allowed |\n"
       "|---|---|---|---:|---:|---:|---:|\n",
@@ -206,8 +211,7 @@ int run(int64_t tokens, int jobs, size_t terms, const std::string& only) {
     }
   });
   std::erase_if(rows, [](const Row& row) { return row.kernel.empty(); });
-  print_page(rows, tokens,
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  print_page(rows, tokens, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return 0;
 }
 

@@ -16,20 +16,20 @@ namespace assay {
 /// Elements of a tensor in place, each times a factor: a launch after all others.
 inline Module factor_module(Dtype dtype) {
   const bool wide = dtype == Dtype::fp32;
-  const std::string load = wide                    ? "ld.global.f32 %f1, [%rd4];"
+  const std::string load = wide                   ? "ld.global.f32 %f1, [%rd4];"
                            : dtype == Dtype::fp16 ? "ld.global.u16 %h1, [%rd4]; cvt.f32.f16 %f1, %h1;"
-                                                   : "ld.global.u16 %h1, [%rd4]; mov.b32 %f1, {%h2, %h1};",
+                                                  : "ld.global.u16 %h1, [%rd4]; mov.b32 %f1, {%h2, %h1};",
                     store = wide                   ? "st.global.f32 [%rd4], %f1;"
                             : dtype == Dtype::fp16 ? "cvt.rn.f16.f32 %h1, %f1; st.global.u16 [%rd4], %h1;"
                                                    : "cvt.rn.bf16.f32 %h1, %f1; st.global.u16 [%rd4], %h1;";
-  const std::string text =
-      fmt::format(R"(.version 7.8
+  const std::string text = fmt::format(R"(.version 7.8
 .target sm_90
 .address_size 64
 .visible .entry scale_elements(.param .u64 to, .param .u32 first, .param .u32 end, .param .f32 factor) {{
 .reg .pred %p; .reg .b16 %h<3>; .reg .b32 %r<6>; .reg .f32 %f<3>; .reg .b64 %rd<5>;
 ld.param.u64 %rd1, [to]; ld.param.u32 %r1, [first]; ld.param.u32 %r2, [end]; ld.param.f32 %f2, [factor];
-mov.u16 %h2, 0; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r3, 128, %r4; add.s32 %r5, %r5, %r1;
+mov.u16 %h2, 0; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %tid.x;
+mad.lo.s32 %r5, %r3, 128, %r4; add.s32 %r5, %r5, %r1;
 setp.ge.u32 %p, %r5, %r2;
 @%p ret;
 cvta.to.global.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r5, {}; add.s64 %rd4, %rd2, %rd3;
@@ -39,7 +39,7 @@ mul.rn.f32 %f1, %f1, %f2;
 ret;
 }}
 )",
-                  wide ? 4 : 2, load, store);
+                                       wide ? 4 : 2, load, store);
   return {fmt::format("scale_elements.{}", format(dtype).name), "scale_elements.ptx",
           std::make_shared<const std::string>(text)};
 }
@@ -71,7 +71,8 @@ struct Term {
 namespace planted_factor {
 
 inline bool makes_terms(const ptx::Instruction& i) {
-  for (const char* start : {"fma.rn", "mul.rn", "mul.f32", "add.rn", "add.f32", "sub.f32", "sub.rn", "mma.sync"})
+  for (const char* start :
+       {"fma.rn", "mul.rn", "mul.f32", "add.rn", "add.f32", "sub.f32", "sub.rn", "mma.sync"})
     if (i.opcode.starts_with(start)) return i.predicate < 0 && !i.operands.empty();
   return false;
 }
