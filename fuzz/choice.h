@@ -1,8 +1,9 @@
-// Weighted choices inside a RapidCheck generator, and random streams by number.
+// Drawing with RapidCheck: from any thread, weighted choices inside a draw, and random streams by number.
 #pragma once
 #include <rapidcheck.h>
 
 #include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,16 @@ namespace assay {
 
 template <typename T>
 using Weighted = std::vector<std::pair<size_t, T>>;
+
+inline std::mutex one_draw_at_a_time;
+
+/// What `draw` returns where pick, between and chance in it read the stream `random`. RapidCheck keeps the
+/// draw that runs in static stacks, which all threads share: there is one draw at a time in the process.
+template <typename Draw>
+auto drawn_from(const rc::Random& random, const Draw& draw) {
+  const std::lock_guard lock(one_draw_at_a_time);
+  return rc::gen::exec(draw)(random, rc::kNominalSize).value();
+}
 
 /// One of the values, in proportion to its weight.
 template <typename T>
@@ -46,15 +57,14 @@ inline bool refused(const Case& c, const Kernel& kernel) {
   return kernel.refuses && !kernel.refuses(resolve_unchecked(c, find_operator(kernel.operator_name))).empty();
 }
 
-/// Case number `index` of the stream `seed`: the first of `generator` that the kernel takes.
-inline Case first_accepted(const rc::Gen<Case>& generator, const Kernel& kernel, uint64_t seed,
-                           uint64_t index) {
+/// Case number `index` of the stream `seed`: the first that `draw` returns and the kernel takes.
+template <typename Draw>
+Case first_accepted(const Draw& draw, const Kernel& kernel, uint64_t seed, uint64_t index) {
   // A kernel that refuses nearly every case still ends the search; such a case then counts as rejected.
   constexpr uint64_t kMaxAttempts = 1000;
   Case c;
   for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
-    c = generator(random, rc::kNominalSize).value();
+    c = drawn_from(rc::Random(mixed(mixed(seed) + index + (attempt << 40))), draw);
     if (!refused(c, kernel)) break;
   }
   return c;

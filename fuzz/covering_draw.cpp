@@ -1,7 +1,5 @@
 #include "fuzz/covering_draw.h"
 
-#include <rapidcheck.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -156,9 +154,8 @@ std::optional<Case> draw_covering_case(const FeaturePairs& pairs, const Kernel& 
   std::optional<Case> best;
   double most = -1;
   for (uint64_t i = 0; i < kCandidates; ++i) {
-    const rc::Random random(mixed(mixed(~seed) + index + (i << 40)));
     const auto draw = [&] { return candidate(chooser, pairs, target); };
-    const std::optional<Case> c = rc::gen::exec(draw)(random, rc::kNominalSize).value();
+    const std::optional<Case> c = drawn_from(rc::Random(mixed(mixed(~seed) + index + (i << 40))), draw);
     if (!c) continue;
     const double score = static_cast<double>(chooser.gain(*c)) / (kOverhead + estimated_cost(*c));
     if (score > most) best = c, most = score;

@@ -83,7 +83,7 @@ Case far_case(const Target& target) {
 
 Case draw_far_case(const Kernel& kernel, const Operator& op, uint64_t seed, uint64_t index) {
   const Feedback nothing;
-  return first_accepted(rc::gen::exec([&] { return far_case({kernel, op, nothing}); }), kernel, ~seed, index);
+  return first_accepted([&] { return far_case({kernel, op, nothing}); }, kernel, ~seed, index);
 }
 
 }  // namespace assay

@@ -1,7 +1,5 @@
 #include "fuzz/feature_pairs.h"
 
-#include <rapidcheck.h>
-
 #include <algorithm>
 
 #include "fuzz/choice.h"
@@ -134,8 +132,7 @@ void FeaturePairs::find_possible(const Kernel& kernel) {
       if (classes_[a].row == classes_[b].row) continue;
       for (size_t i = 0; i < starts_.size() && !is_possible(a, b); ++i) {
         const auto draw = [&] { return with_classes(starts_[i], *this, {a, b}, target, 75); };
-        const rc::Random random(mixed(mixed(a * classes_.size() + b) + i));
-        const Case c = rc::gen::exec(draw)(random, rc::kNominalSize).value();
+        const Case c = drawn_from(rc::Random(mixed(mixed(a * classes_.size() + b) + i)), draw);
         if (!is_taken(c, target)) continue;
         for_each_pair(c, [&](size_t at) { possible_[at] = 1; });
       }

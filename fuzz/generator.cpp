@@ -1,7 +1,5 @@
 #include "fuzz/generator.h"
 
-#include <rapidcheck.h>
-
 #include <algorithm>
 #include <set>
 
@@ -17,17 +15,14 @@ double draw_budget() {
   return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
-rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
-  return rc::gen::exec([&kernel, &op, &feedback] {
-    const Target target{kernel, op, feedback};
-    Case c = !feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
-    c.kernel = kernel.name;
-    fit_cost(c, draw_budget());
-    agree(c, op);
-    // A refused case is drawn again anyway, and no plan refuses one for its decays.
-    if (!refused(c, kernel)) settle_gates(c, target);
-    return c;
-  });
+Case draw_near_or_afresh(const Target& target) {
+  Case c = !target.feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
+  c.kernel = target.kernel.name;
+  fit_cost(c, draw_budget());
+  agree(c, target.op);
+  // A refused case is drawn again anyway, and no plan refuses one for its decays.
+  if (!refused(c, target.kernel)) settle_gates(c, target);
+  return c;
 }
 
 }  // namespace
@@ -90,7 +85,8 @@ std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
                uint64_t index) {
-  return first_accepted(cases(kernel, op, feedback), kernel, seed, index);
+  const Target target{kernel, op, feedback};
+  return first_accepted([&] { return draw_near_or_afresh(target); }, kernel, seed, index);
 }
 
 int64_t longest_sequence(const Case& c) {

@@ -2,8 +2,8 @@
 // reference/arithmetic.def, or both.
 #pragma once
 #include "kernels/plan_document.h"
-#include "kernels/plan_expression.h"
 #include "reference/operator.h"
+#include "src/base/document/expression.h"
 
 namespace assay {
 

@@ -152,7 +152,7 @@ void check_files(const ForeignKernel& foreign) {
   check_names(foreign.plan, *foreign.op);
   std::map<std::string, ptx::Module> parsed;
   for (const auto& [file, module] : foreign.modules) {
-    parsed[file] = ptx::parse(*module.ptx, module.path);
+    parsed[file] = ptx::parse_functions(*module.ptx, module.path);
     check_target(parsed[file], module.path);
   }
   for (const LaunchEntry& launch : foreign.plan.launches)

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/plan_document.h"
-#include "kernels/plan_expression.h"
+#include "src/base/document/expression.h"
 #include "src/base/program/program.h"
 #include "src/case/resolved_case.h"
 

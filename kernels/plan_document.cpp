@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "src/base/document/json_node.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/unambiguous_json.h"
 
@@ -15,91 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-/// A JSON value and where it stands. Every check that fails throws BadInput with file and pointer.
-class Node {
- public:
-  Node(const json& value, std::string pointer, const std::string& path)
-      : value_(value), pointer_(std::move(pointer)), path_(path) {}
-
-  const std::string& pointer() const { return pointer_; }
-  bool is_string() const { return value_.is_string(); }
-  bool is_null() const { return value_.is_null(); }
-  bool has(const char* key) const { return value_.contains(key); }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw BadInput(fmt::format("{} at {}: {}", path_, pointer_.empty() ? "/" : pointer_, what));
-  }
-
-  /// Checks that this is an object with no key but these.
-  void keys(std::initializer_list<const char*> known) const {
-    if (!value_.is_object()) fail(fmt::format("expected an object, got {}", value_.type_name()));
-    for (const auto& [key, item] : value_.items())
-      if (std::find_if(known.begin(), known.end(), [&](const char* k) { return key == k; }) == known.end())
-        fail(fmt::format("unknown key \"{}\"; known here: {}", key, fmt::join(known, ", ")));
-  }
-
-  Node get(const char* key, const char* meaning) const {
-    if (!has(key)) fail(fmt::format("key \"{}\" is missing: {}", key, meaning));
-    return Node(value_.at(key), pointer_ + "/" + key, path_);
-  }
-
-  std::string text() const {
-    if (!value_.is_string()) fail(fmt::format("expected a string, got {}", value_.type_name()));
-    return value_.get<std::string>();
-  }
-
-  /// A number, or a string that holds an expression.
-  std::string expression() const {
-    if (value_.is_number()) return value_.dump();
-    if (!value_.is_string())
-      fail(fmt::format("expected a number or an expression in a string, got {}", value_.type_name()));
-    return value_.get<std::string>();
-  }
-
-  double number() const {
-    if (!value_.is_number()) fail(fmt::format("expected a number, got {}", value_.type_name()));
-    return value_.get<double>();
-  }
-
-  int64_t whole(int64_t low, int64_t high) const {
-    if (!value_.is_number_integer() || value_.get<double>() < static_cast<double>(low) ||
-        value_.get<double>() > static_cast<double>(high))
-      fail(fmt::format("expected a whole number from {} to {}, got {}", low, high, value_.dump()));
-    return value_.get<int64_t>();
-  }
-
-  bool boolean() const {
-    if (!value_.is_boolean()) fail(fmt::format("expected true or false, got {}", value_.dump()));
-    return value_.get<bool>();
-  }
-
-  std::vector<Node> items(size_t least = 0) const {
-    if (!value_.is_array()) fail(fmt::format("expected an array, got {}", value_.type_name()));
-    if (value_.size() < least)
-      fail(fmt::format("expected at least {} entries, got {}", least, value_.size()));
-    std::vector<Node> nodes;
-    for (size_t i = 0; i < value_.size(); ++i)
-      nodes.emplace_back(value_[i], fmt::format("{}/{}", pointer_, i), path_);
-    return nodes;
-  }
-
-  std::vector<std::pair<std::string, Node>> members() const {
-    if (!value_.is_object()) fail(fmt::format("expected an object, got {}", value_.type_name()));
-    std::vector<std::pair<std::string, Node>> nodes;
-    for (const auto& [key, item] : value_.items())
-      nodes.emplace_back(key, Node(item, pointer_ + "/" + key, path_));
-    return nodes;
-  }
-
- private:
-  const json& value_;
-  std::string pointer_;
-  const std::string& path_;
-};
-
-std::vector<Dtype> read_dtypes(const Node& node) {
+std::vector<Dtype> read_dtypes(const JsonNode& node) {
   std::vector<Dtype> dtypes;
-  for (const Node& item : node.items(1)) {
+  for (const JsonNode& item : node.items(1)) {
     const std::string name = item.text();
     const bool known = name == "bf16" || name == "fp16" || name == "fp32";
     if (!known)
@@ -110,7 +29,7 @@ std::vector<Dtype> read_dtypes(const Node& node) {
 }
 
 /// "grid" and "block": one expression, or one to three of them.
-std::array<std::string, 3> read_extent(const Node& node, bool is_array) {
+std::array<std::string, 3> read_extent(const JsonNode& node, bool is_array) {
   std::array<std::string, 3> extent{"1", "1", "1"};
   if (!is_array) {
     extent[0] = node.expression();
@@ -127,7 +46,7 @@ constexpr const char* kArgumentForms =
     "\"zeros\"} or a "
     "scalar {\"i8\"|\"i16\"|\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}";
 
-ArgumentEntry read_argument(const Node& node) {
+ArgumentEntry read_argument(const JsonNode& node) {
   using Kind = ArgumentEntry::Kind;
   ArgumentEntry argument{.expression = "0", .where = node.pointer()};
   if (node.is_null()) return argument;
@@ -152,7 +71,7 @@ ArgumentEntry read_argument(const Node& node) {
   argument.name = node.get("pointer", kArgumentForms).text();
   if (node.has("offset")) argument.expression = node.get("offset", "").expression();
   if (node.has("absent")) {
-    const Node absent = node.get("absent", "");
+    const JsonNode absent = node.get("absent", "");
     const std::string choice = absent.text();
     if (choice != "null" && choice != "zeros")
       absent.fail(fmt::format("\"{}\"; write \"null\" or \"zeros\"", choice));
@@ -161,7 +80,7 @@ ArgumentEntry read_argument(const Node& node) {
   return argument;
 }
 
-LaunchEntry read_launch(const Node& node, const json& raw) {
+LaunchEntry read_launch(const JsonNode& node, const json& raw) {
   node.keys({"function", "ptx", "grid", "block", "shared", "arguments"});
   LaunchEntry launch{.where = node.pointer()};
   launch.function = node.get("function", "the entry of the PTX; may hold {dtype} and {gate_dtype}").text();
@@ -170,12 +89,12 @@ LaunchEntry read_launch(const Node& node, const json& raw) {
   launch.block =
       read_extent(node.get("block", "threads in x, y, z, as expressions"), raw.at("block").is_array());
   if (node.has("shared")) launch.shared = node.get("shared", "").expression();
-  for (const Node& item : node.get("arguments", "one per parameter of the entry, in order").items())
+  for (const JsonNode& item : node.get("arguments", "one per parameter of the entry, in order").items())
     launch.arguments.push_back(read_argument(item));
   return launch;
 }
 
-void read_limits(const Node& node, PlanDocument& plan) {
+void read_limits(const JsonNode& node, PlanDocument& plan) {
   node.keys({"K", "V", "gate_min", "gate_max"});
   if (node.has("K")) plan.max_K = node.get("K", "").whole(1, 1 << 20);
   if (node.has("V")) plan.max_V = node.get("V", "").whole(1, 1 << 20);
@@ -183,7 +102,7 @@ void read_limits(const Node& node, PlanDocument& plan) {
   if (node.has("gate_max")) plan.gate_max = node.get("gate_max", "").number();
 }
 
-void read_arithmetic(const Node& node, PlanDocument& plan) {
+void read_arithmetic(const JsonNode& node, PlanDocument& plan) {
   if (node.is_string()) {
     plan.arithmetic_preset = node.text();
     return;
@@ -197,7 +116,7 @@ void read_arithmetic(const Node& node, PlanDocument& plan) {
 }
 
 PlanDocument read_document(const json& raw, const std::string& path) {
-  const Node root(raw, "", path);
+  const JsonNode root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
              "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views",
              "workspaces", "launches"});
@@ -220,11 +139,11 @@ PlanDocument read_document(const json& raw, const std::string& path) {
   if (root.has("exponents_nonpositive"))
     plan.exponents_nonpositive = root.get("exponents_nonpositive", "").boolean();
   if (root.has("omits"))
-    for (const Node& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
+    for (const JsonNode& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
   if (root.has("reads_views"))
-    for (const Node& item : root.get("reads_views", "").items()) plan.reads_views.push_back(item.text());
+    for (const JsonNode& item : root.get("reads_views", "").items()) plan.reads_views.push_back(item.text());
   if (root.has("workspaces"))
-    for (const Node& item : root.get("workspaces", "").items()) {
+    for (const JsonNode& item : root.get("workspaces", "").items()) {
       item.keys({"name", "bytes"});
       plan.workspaces.push_back({item.get("name", "what arguments call it").text(),
                                  item.get("bytes", "its size, as an expression").expression(),

@@ -8,9 +8,9 @@
 namespace assay {
 
 namespace sections {
-extern const Section accumulated_decay, checks, diagnosis, domain, element_slice, expected_outputs, exponents,
-    formula, origin, origins, outputs, partial, power, properties, rounding, shadow, suspect_lines, timing,
-    trap, triage, worst_elements;
+extern const Section accumulated_decay, births, checks, diagnosis, domain, element_slice, expected_outputs,
+    exponents, formula, origin, origins, outputs, partial, power, program, properties, repeats, rounding,
+    shadow, suspect_lines, timing, trap, triage, worst_elements;
 }  // namespace sections
 
 const nlohmann::json* part_of(const nlohmann::json& verification, const Section& section) {
@@ -23,28 +23,33 @@ const nlohmann::json* part_of(const nlohmann::json& verification, const Section&
 
 Sections sections_of_page() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {
-      &properties,        &checks,         &domain,        &trap,    &origin,   &origins, &triage,
-      &diagnosis,         &suspect_lines,  &outputs,       &formula, &rounding, &power,   &expected_outputs,
-      &accumulated_decay, &worst_elements, &element_slice, &shadow,  &exponents};
+  static constexpr const Section* kOrder[] = {&properties,     &checks,           &domain,
+                                              &trap,           &origin,           &origins,
+                                              &triage,         &diagnosis,        &suspect_lines,
+                                              &outputs,        &formula,          &rounding,
+                                              &power,          &expected_outputs, &accumulated_decay,
+                                              &worst_elements, &element_slice,    &shadow,
+                                              &exponents,      &program,          &births,
+                                              &repeats};
   return kOrder;
 }
 
 Sections sections_of_markdown() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {
-      &properties,    &domain,  &trap,          &checks,           &formula,          &rounding,
-      &origin,        &origins, &element_slice, &shadow,           &triage,           &diagnosis,
-      &suspect_lines, &outputs, &power,         &expected_outputs, &accumulated_decay};
+  static constexpr const Section* kOrder[] = {&properties,        &domain,   &trap,   &checks,
+                                              &formula,           &rounding, &origin, &origins,
+                                              &element_slice,     &shadow,   &triage, &diagnosis,
+                                              &suspect_lines,     &outputs,  &power,  &expected_outputs,
+                                              &accumulated_decay, &program,  &births, &repeats};
   return kOrder;
 }
 
 Sections sections_of_console() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &trap,   &partial,           &checks,         &properties,       &outputs, &formula, &rounding,
-      &power,  &accumulated_decay, &worst_elements, &expected_outputs, &origin,  &origins, &element_slice,
-      &triage, &diagnosis,         &suspect_lines};
+      &trap,    &partial, &program,       &checks, &properties,        &repeats,        &births,
+      &outputs, &formula, &rounding,      &power,  &accumulated_decay, &worst_elements, &expected_outputs,
+      &origin,  &origins, &element_slice, &triage, &diagnosis,         &suspect_lines};
   return kOrder;
 }
 
@@ -57,8 +62,8 @@ Sections sections_of_notes() {
 Sections sections_by_weight() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &diagnosis, &origin,  &trap,     &checks,           &suspect_lines, &properties, &domain,
-      &outputs,   &formula, &rounding, &expected_outputs, &element_slice, &shadow};
+      &diagnosis, &origin,  &trap,    &checks,   &repeats,          &suspect_lines, &properties,
+      &domain,    &outputs, &formula, &rounding, &expected_outputs, &element_slice, &shadow};
   return kOrder;
 }
 

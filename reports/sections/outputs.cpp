@@ -159,8 +159,14 @@ std::string outputs_markdown(const json& outputs) {
   return out + "\n";
 }
 
+/// Of a program without a claim only what is not finite is known of its outputs, unless values are expected.
+bool are_judged(const Verification& v) {
+  return !v.program || std::any_of(v.outputs.begin(), v.outputs.end(),
+                                   [](const OutputComparison& o) { return !o.verdicts.empty(); });
+}
+
 void print_outputs(const Console& console, const Verification& v, size_t) {
-  if (v.outputs.empty()) return;
+  if (v.outputs.empty() || !are_judged(v)) return;
   console.line("");
   std::vector<std::vector<std::string>> rows{{"output", "shape", "elements", "ok", "violation", "nonfinite",
                                               "class", "undecided", "max error/bound", "tightness"}};
@@ -249,8 +255,10 @@ extern const Section worst_elements = {
             out += output_section(outputs[i], fmt::format("{}/outputs/{}", pointer, i), level + 1);
           return out;
         },
-    .print = [](const Console& console, const Verification& v,
-                size_t) { print_worst(console, v.outputs, "worst element"); },
+    .print =
+        [](const Console& console, const Verification& v, size_t) {
+          if (are_judged(v)) print_worst(console, v.outputs, "worst element");
+        },
 };
 
 extern const Section expected_outputs = {

@@ -55,6 +55,25 @@ std::string shadow_lines(const json& lines) {
       {{"line"}, {"instruction"}, {"percent", true}, {"roundings", true}, {"largest, relative", true}}, rows);
 }
 
+std::string shadow_amplifiers(const json& shadow) {
+  const auto amplifiers = shadow.find("amplifiers");
+  if (amplifiers == shadow.end() || amplifiers->empty()) return "";
+  std::string rows;
+  for (const json& a : *amplifiers) {
+    rows += "<tr>" + place_head(a) + mono_cell(text_of(a, "instruction"));
+    for (const char* name : {"growth", "error", "value", "exact"}) rows += number_cell(field_of(a, name));
+    rows += "</tr>\n";
+  }
+  return table("Which lines made large errors out of small ones",
+               {{"line"},
+                {"instruction"},
+                {"times", true},
+                {"relative error", true},
+                {"value", true},
+                {"exactly", true}},
+               rows);
+}
+
 std::string shadow_edges(const json& shadow) {
   const auto edges = shadow.find("edges");
   if (edges == shadow.end() || edges->empty()) return "";
@@ -75,6 +94,7 @@ std::string shadow_page(const json& shadow, const std::string&, int level) {
                      number_markup(field_of(shadow, "seconds")));
   out += shadow_outputs(field_of(shadow, "outputs"));
   out += shadow_lines(field_of(shadow, "lines"));
+  out += shadow_amplifiers(shadow);
   if (const json& parting = field_of(shadow, "parting"); !parting.is_null())
     out += fmt::format(
         "<p>Value and exact value first part by more than {} at <b>{}</b>: <code>{}</code> gave {}, "

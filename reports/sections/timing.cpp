@@ -16,7 +16,7 @@ void print_timing(const Console& console, const Verification& v) {
   if (v.lane_instructions)
     text +=
         fmt::format(" ({:.1f} million lane instructions)", static_cast<double>(v.lane_instructions) * 1e-6);
-  text += fmt::format(", reference {:.3f} s", v.seconds_reference);
+  if (!v.program) text += fmt::format(", reference {:.3f} s", v.seconds_reference);
   if (enclosure > 0)
     text +=
         fmt::format(" (its enclosures are at most 2^{:.0f} of the bound)", std::ceil(std::log2(enclosure)));

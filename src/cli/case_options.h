@@ -28,6 +28,7 @@ class KernelOptions {
   const std::string& mutant() const { return mutant_; }
   /// The case of a token, and its kernel chosen. Throws BadInput where --plan or --mutant name another one.
   Case case_of_token(const std::string& token);
+  const std::string& ptx() const { return ptx_; }
   bool foreign() const { return !ptx_.empty() || !plan_.empty(); }
   /// " --ptx FILE --plan FILE" for a replay line; empty for a registered kernel.
   std::string replay_suffix() const;

@@ -17,6 +17,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/fuzz_program.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
@@ -131,8 +132,19 @@ struct FuzzCommand {
     return known;
   }
 
+  /// A launch file in a kernel's place: a program that no operator describes.
+  int fuzz_program() {
+    if (!baseline.empty() || options.known_first)
+      throw BadInput(what + ": --baseline and --known-first are of kernels, not of launch files");
+    return fuzz_launch_file(what, own.ptx(),
+                            {parse_duration(time), options.cases, seed ? *seed : std::random_device{}(),
+                             options.jobs ? options.jobs : engines.threads()},
+                            engines, output, findings);
+  }
+
   int run() {
     findings.check();
+    if (what.ends_with(".json") || what.ends_with(".capsule")) return fuzz_program();
     const std::vector<const Kernel*> kernels = chosen();
     const std::optional<Baseline> known = known_findings();
     const Engines on = engines.make(1, true);
@@ -169,8 +181,10 @@ void add_fuzz(CLI::App& app, int& status) {
       app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
-  command->add_option("KERNEL|OPERATOR|all", o->what,
-                      "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all");
+  command->add_option(
+      "KERNEL|OPERATOR|all", o->what,
+      "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all; or a launch file of a program "
+      "that no operator describes (assay check)");
   o->own.add_to(*command, "");
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))

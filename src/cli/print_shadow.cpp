@@ -79,6 +79,11 @@ void print_shadow(const Console& console, const Verification& v) {
   for (size_t i = 0; i < std::min(kOutputs, shadow.outputs.size()); ++i)
     console.line(output_text(shadow.outputs[i]));
   print_lines(console, shadow);
+  for (const ShadowAmplifier& a : shadow.amplifiers)
+    console.line(fmt::format(
+        "  amplified {:.2g} times at {}: {}, at worst {:.9g} for exactly {:.9g}, block ({}), thread ({})",
+        a.growth, short_place(a.where), a.instruction, a.value, a.exact, fmt::join(a.block, ","),
+        fmt::join(a.thread, ",")));
   if (shadow.parting) {
     const ShadowParting& p = *shadow.parting;
     console.line(fmt::format(

@@ -26,6 +26,7 @@ std::string packing_text(const std::vector<int64_t>& offsets) {
 }
 
 std::string case_text(const Verification& v) {
+  if (v.program) return fmt::format("{}", fmt::join(v.program->launches, "; "));
   const Case& c = v.case_;
   std::string text =
       fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
@@ -50,6 +51,9 @@ std::string reason(const Verification& v) {
   const std::vector<std::string> parts = faults_of(v);
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
+  if (v.program)
+    return v.outputs.empty() ? "no trap, no finding of the checks, nothing but finite values made"
+                             : "every output agrees with what was expected";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
   return fmt::format("every element is within its proved bound{}{}", peer,
                      v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");
@@ -62,7 +66,8 @@ void print_verification(const Console& console, const Verification& v, size_t de
   std::transform(verdict.begin(), verdict.end(), verdict.begin(),
                  [](unsigned char c) { return std::toupper(c); });
   console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
-  console.line(console.styled(Style::dim, fmt::format("on {}; {}", v.backend, v.arithmetic)));
+  console.line(console.styled(Style::dim, v.program ? fmt::format("on {}", v.backend)
+                                                    : fmt::format("on {}; {}", v.backend, v.arithmetic)));
   console.line(fmt::format("\n{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
   for (const Section* section : sections_of_console()) section->print(console, v, depth);
   console.line("");

@@ -24,13 +24,14 @@ enum class FindingKind : uint8_t {
   check,
   bits,
   property,
+  order,     ///< of sums by atomics
   expected,  ///< an output in the inputs' file; also the first word of its cause
   undecided,
   inconclusive,
 };
-constexpr std::array<std::string_view, 13> names_of(FindingKind) {
-  return {"violation", "nonfinite", "class",    "formula",  "unlikely",  "trap",        "hang",
-          "check",     "bits",      "property", "expected", "undecided", "inconclusive"};
+constexpr std::array<std::string_view, 14> names_of(FindingKind) {
+  return {"violation", "nonfinite", "class",    "formula", "unlikely", "trap",      "hang",
+          "check",     "bits",      "property", "order",   "expected", "undecided", "inconclusive"};
 }
 
 struct FindingKindRow {
@@ -54,7 +55,8 @@ bool expected_differs(const Verification&);
 /// All kinds, the worst first: the first that holds gives the run its verdict and cause. A finding has at
 /// least one of them, and may have several.
 std::span<const FindingKindRow> finding_kinds();
-/// The kinds that hold; none for a run that passed or was out of domain.
+/// The kinds that hold; for a run that passed those that make no finding unless asked for (--fail-on order);
+/// none out of domain.
 std::set<FindingKind> kinds_of(const Verification&);
 /// What is wrong, in words: of each output, then of the run.
 std::vector<std::string> faults_of(const Verification&);

@@ -9,6 +9,7 @@
 
 #include "src/base/fields/fields.h"
 #include "src/base/program/outcome.h"
+#include "src/base/vm/births.h"
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/shadow_report.h"
 #include "src/case/case.h"
@@ -17,6 +18,7 @@
 #include "src/result/element_slice.h"
 #include "src/result/formula.h"
 #include "src/result/origin.h"
+#include "src/result/program_check.h"
 #include "src/result/rounding.h"
 #include "src/result/suspect_line.h"
 #include "src/result/verdict.h"
@@ -59,7 +61,10 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   int64_t bits_differ = -1;      ///< GPU against machine, where both ran; -1: not compared
   /// Where the kernel's first entry begins, where nothing more exact is known of a finding.
   std::optional<SourceLocation> entry;
-  std::optional<bool> known;  ///< an earlier run found it too; absent where no baseline was given
+  std::optional<CheckedProgram> program;  ///< of `assay check`: nothing is claimed, and no case was drawn
+  std::vector<LineBirths> births;         ///< special values by the source line that made them
+  std::vector<Repeat> repeats;            ///< in other orders, with other poison, on other architectures
+  std::optional<bool> known;              ///< an earlier run found it too; absent where no baseline was given
 };
 std::string identity_of(const Verification&);  // identity.h
 
@@ -98,6 +103,9 @@ void fields(Io& io, Verification& x) {
   ASSAY_LATER(triage);
   ASSAY_FIELD(bits_differ, "elements that differ between GPU and machine; -1: not compared");
   ASSAY_LATER(entry, "where the kernel's first entry begins, of a finding whose place is not known better");
+  ASSAY_LATER(program);
+  ASSAY_LATER(births, "special values by the source line that made them");
+  ASSAY_LATER(repeats, "the run in other orders, with other poison, on other architectures");
   ASSAY_LATER(known, "the baseline has it too; null: no baseline was given");
   io.made(
       "identity", [&] { return std::optional(identity_of(x)); },

@@ -1,14 +1,12 @@
-// Which change of a line makes a program right.
+// Which changed instruction makes a program right.
 #include "src/verification/diagnosis/line_repair.h"
 
 #include <gtest/gtest.h>
 
-#include "src/base/vm/moved_run.h"
-
 namespace assay {
 namespace {
 
-/// o[t] = x[t], and 0 for t = 3: one instruction a line, from line 14 on.
+/// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way.
 Program masked() {
   const std::string text = R"(.version 7.8
 .target sm_80
@@ -23,10 +21,13 @@ Program masked() {
   mov.u32 %t, %tid.x;
   mul.wide.u32 %step, %t, 4;
   add.s64 %ax, %ax, %step;
+  add.s64 %ao, %ao, %step;
+  mov.f32 %r, 0f00000000;
   ld.global.f32 %x, [%ax];
   setp.eq.s32 %p, %t, 3;
-  selp.f32 %r, 0f00000000, %x, %p;
-  add.s64 %ao, %ao, %step;
+  @%p bra DONE;
+  mul.rn.f32 %r, %x, 0f40000000;
+DONE:
   st.global.f32 [%ao], %r;
   ret;
 }
@@ -40,40 +41,63 @@ Program masked() {
   return program;
 }
 
-/// What is tried for a line; `right`: whether o is x everywhere.
-std::optional<std::string> repair_of_line(int ptx_line, int* runs = nullptr) {
+/// `should` of t and x[t].
+std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5) {
   Tensor x("x", Dtype::fp32, {{"T", 8}});
-  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i));
-  const TensorMap inputs{{"x", x}};
-  SourceLocation line;
-  line.file = "masked.ptx", line.ptx_line = ptx_line;
-  const auto is_right = [&](const Program& changed) {
-    if (runs) ++*runs;
-    const vm::RealOutputs o = vm::run_moved(changed, inputs, {}, {});
-    if (o.empty()) return false;
-    for (int64_t i = 0; i < 8; ++i)
-      if (o.at("o")[static_cast<size_t>(i)] != x.value(i)) return false;
-    return true;
+  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
+  vm::ChangedRuns runs(masked(), {{"x", x}}, {});
+  RepairSearch search;
+  search.judge = [&](const vm::RealOutputs& outputs) {
+    RepairVerdict verdict;
+    verdict.whole = verdict.harmless = true;
+    double before = 0, after = 0;
+    for (int64_t i = 0; i < 8; ++i) {
+      const double was = i == 3 ? 0 : 2 * x.value(i), right = should(i, x.value(i)),
+                   now = outputs.at("o")[static_cast<size_t>(i)];
+      before += (was - right) * (was - right), after += (now - right) * (now - right);
+      verdict.whole &= now == right;
+      verdict.harmless &= was != right || now == right;
+    }
+    verdict.left = before > 0 ? std::sqrt(after / before) : 1;
+    return verdict;
   };
-  return repair_of(masked(), line, is_right, [] { return false; });
+  search.may_compute_wrong = [](const SourceLocation&) { return true; };
+  search.suspicion = [](const ptx::Module*, int32_t, int32_t) { return 1.0; };
+  search.seconds = seconds;
+  return find_repairs(runs, SourceText("masked"), search);
 }
 
-TEST(LineRepair, TheLineThatIsWrongHasAChangeThatMakesAllRight) {
-  const auto repair = repair_of_line(16);
-  ASSERT_TRUE(repair);
-  EXPECT_EQ(*repair, "mov.f32 %r, %x for selp.f32 %r, 0f00000000, %x, %p");
+bool is_whole(const std::vector<Repair>& repairs, int ptx_line) {
+  return std::any_of(repairs.begin(), repairs.end(),
+                     [&](const Repair& r) { return r.left == 0 && r.at.where.ptx_line == ptx_line; });
 }
 
-TEST(LineRepair, AnotherLineHasNone) {
-  int runs = 0;
-  EXPECT_FALSE(repair_of_line(12, &runs));
-  EXPECT_GT(runs, 0);
+TEST(LineRepair, AGuardThatShouldNotHoldAndWhatItDecides) {
+  const std::vector<Repair> repairs = repairs_where([](int64_t, double x) { return 2 * x; });
+  ASSERT_FALSE(repairs.empty());
+  EXPECT_TRUE(is_whole(repairs, 17) && is_whole(repairs, 18));
+  EXPECT_FALSE(is_whole(repairs, 16) || is_whole(repairs, 19));
+  const auto branch =
+      std::find_if(repairs.begin(), repairs.end(), [](const Repair& r) { return r.at.where.ptx_line == 18; });
+  EXPECT_EQ(branch->change, "the guard %p of bra (PTX line 18) never true");
+  EXPECT_FALSE(branch->decides);  // a line of no source
 }
 
-TEST(LineRepair, OfALineWithoutInstructionsNothingIsTried) {
-  int runs = 0;
-  EXPECT_FALSE(repair_of_line(5, &runs));
-  EXPECT_EQ(runs, 0);
+TEST(LineRepair, AFactorTooMany) {
+  const std::vector<Repair> repairs = repairs_where([](int64_t t, double x) { return t == 3 ? 0 : x; });
+  ASSERT_FALSE(repairs.empty());
+  EXPECT_EQ(repairs.front().left, 0);
+  EXPECT_EQ(repairs.front().at.where.ptx_line, 19);
+  EXPECT_EQ(repairs.front().change, "a literal taken for 1 in mul.rn.f32 (PTX line 19)");
+}
+
+TEST(LineRepair, WhatMendsNothingIsNone) {
+  EXPECT_TRUE(
+      repairs_where([](int64_t t, double x) { return 2 * x + 100 * static_cast<double>(t % 3); }).empty());
+}
+
+TEST(LineRepair, WithoutTimeNothingIsTried) {
+  EXPECT_TRUE(repairs_where([](int64_t, double x) { return 2 * x; }, 0).empty());
 }
 
 }  // namespace

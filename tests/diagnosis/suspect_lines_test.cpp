@@ -76,7 +76,7 @@ std::vector<SuspectLine> suspects_of(const std::string& defective, const std::st
     for (size_t i = 0; i < values.size(); ++i)
       elements.push_back(
           {name, static_cast<int64_t>(i), values[i], should.at(name)[i], values[i] != should.at(name)[i]});
-  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, 60);
+  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, 60).likeliest;
 }
 
 /// Place among the suspects of the line of the body that holds `text`; 0: it is none.

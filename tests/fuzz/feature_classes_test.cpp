@@ -1,10 +1,10 @@
 #include "fuzz/feature_classes.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <set>
 
+#include "fuzz/choice.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -51,12 +51,11 @@ TEST(FeatureClasses, WhatAClassDrawsIsOfThatClass) {
         const bool needs_heads = feature.name == "layout" && name == "heads-first" && !uses_axis(op, "H");
         if (needs_heads || (feature.name == "present" && name.find("dfinal") == name.npos)) continue;
         for (uint64_t seed = 0; seed < 8; ++seed) {
-          const auto draw = [&] {
+          const Case drawn = drawn_from(rc::Random(seed), [&] {
             Case drawn = c;
             feature.draw(drawn, {kernel, op, nothing}, name);
             return drawn;
-          };
-          const Case drawn = rc::gen::exec(draw)(rc::Random(seed), rc::kNominalSize).value();
+          });
           EXPECT_EQ(feature.class_of(drawn, op), name) << token_of(drawn) << " " << feature.name;
           EXPECT_LE(drawn.K, kernel.limits.max_K);
           EXPECT_LE(drawn.V, kernel.limits.max_V);

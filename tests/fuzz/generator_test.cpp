@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "fuzz/cost.h"
 #include "fuzz/coverage.h"
@@ -139,6 +140,31 @@ TEST(Generator, TheSameSeedAndIndexDrawTheSameCaseAndOthersDiffer) {
   int64_t equal = 0;
   for (size_t i = 0; i < first.size(); ++i) equal += first[i] == other[i];
   EXPECT_LE(equal, 3);
+}
+
+Case draw_near(const Kernel& kernel, const Operator& op, uint64_t seed, uint64_t index) {
+  return draw_case(kernel, op, {}, seed, index);
+}
+
+/// As several campaigns in one process do, each with draws of its own kind.
+TEST(Generator, ThreadsThatDrawAtOnceDrawWhatOneDraws) {
+  const Kernel kernel = test::subject_kernel();
+  const Operator op = test::gla_arguments();
+  const auto tokens = [&](uint64_t seed) {
+    std::string text;
+    for (uint64_t i = 0; i < 100; ++i) {
+      const auto draw = seed % 2 == 0 ? draw_far_case : draw_near;
+      text += token_of(draw(kernel, op, seed, i)) + "\n";
+    }
+    return text;
+  };
+  constexpr size_t kThreads = 16;
+  std::vector<std::string> together(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { together[i] = tokens(i); });
+  }
+  for (size_t i = 0; i < kThreads; ++i) EXPECT_EQ(together[i], tokens(i));
 }
 
 TEST(Generator, CasesAreCheapOnAverageAndNoneIsOutOfScale) {

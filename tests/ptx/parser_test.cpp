@@ -1,6 +1,8 @@
 // The parser: what compilers write, and where it says that something is wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/program.h"
 
@@ -152,6 +154,23 @@ TEST(Parser, SaysWhereTheTextIsWrong) {
           << error.what() << " for " << fault.message;
     }
   }
+}
+
+TEST(Parser, ABodyThatCannotBeReadRefusesItsFunctionAlone) {
+  const std::string text =
+      head + ".global .texref tex;\n.visible .entry bad()\n{\n{ strange construct; }\nret;\n}\n" +
+      ".visible .entry good()\n{\n.reg .b32 %r;\nmov.u32 %r, WARP_SZ;\nret;\n}\n";
+  EXPECT_THROW(parse(text, "t.ptx"), BadInput);
+  const Module module = parse_functions(text, "t.ptx");
+  ASSERT_EQ(module.functions.size(), 2u);
+  const Function &bad = module.functions[0], &good = module.functions[1];
+  EXPECT_TRUE(bad.refused.starts_with("t.ptx:") && bad.body.empty()) << bad.refused;
+  EXPECT_EQ(good.refused, "");
+  ASSERT_EQ(good.body.size(), 2u);
+  EXPECT_EQ(good.body[0].operands[1].bits, 32u);
+  const auto before = text.begin() + static_cast<ptrdiff_t>(text.find("mov.u32"));
+  EXPECT_EQ(good.body[0].ptx_line, std::count(text.begin(), before, '\n') + 1);
+  EXPECT_THROW(parse_functions(text.substr(0, text.rfind("ret")), "t.ptx"), BadInput) << "no end";
 }
 
 TEST(Parser, EveryTruncationOfAModuleIsAnErrorOrAModule) {

@@ -73,7 +73,7 @@ TEST(Programs, AreRefusedByTheNameOfWhatIsMissing) {
       {"recursion", "recursion is not supported"},
       {"printing", "vprintf"},
       {"allocation", "malloc"},
-      {"bulk_copy", "cp.async.bulk"},
+      {"several_gpus", "multimem"},
       {"texture", "tex.1d"},
   };
   for (const auto& [name, message] : refused) {

@@ -1,5 +1,6 @@
 // Small PTX kernels for tests: a body between loads and stores, run on the machine.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,7 @@ struct SmallKernel {
   std::vector<uint32_t> a, b, c;  ///< one word per thread; a single word is broadcast, none is zero
   uint32_t threads = 32, blocks = 1;
   uint32_t shared_bytes = 0;
+  std::array<uint32_t, 3> cluster{};
   uint64_t budget = 0;
   std::string arch = "sm_90";
   int host_threads = 1;
@@ -60,6 +62,7 @@ inline Program plan_of(const SmallKernel& kernel, TensorMap& inputs) {
   launch.grid = {kernel.blocks, 1, 1};
   launch.block = {kernel.threads, 1, 1};
   launch.shared_bytes = kernel.shared_bytes;
+  launch.cluster = kernel.cluster;
   for (const char* name : {"a", "b", "c", "d"}) launch.arguments.push_back(PointerArgument{name, 0});
   plan.launches.push_back(launch);
   return plan;

@@ -107,6 +107,47 @@ TEST(InstructionTable, IgnoresQualifiersThatChangeNoBits) {
   }
 }
 
+/// What ptxas 13.0 takes in any order, and what it takes behind the name alone.
+TEST(InstructionTable, TakesPartsInAnyOrderThatTheAssemblerTakes) {
+  const std::map<std::string, std::string> same = {
+      {"ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"},
+      {"stmatrix.b16.shared.trans.m8n8.x2.sync.aligned", "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16"},
+      {"vote.ballot.sync.b32", "vote.sync.ballot.b32"},
+      {"vote.pred.all.sync", "vote.sync.all.pred"},
+      {"shfl.bfly.sync.b32", "shfl.sync.bfly.b32"},
+      {"fma.rn.f32.ftz.sat", "fma.rn.ftz.sat.f32"},
+      {"cvt.f16.f32.ftz.rn", "cvt.rn.ftz.f16.f32"},
+      {"atom.global.u32.gpu.add.relaxed", "atom.global.add.u32"},
+      {"ld.nc.f32.v4.global", "ld.global.v4.f32"},
+      {"mad.lo.u32.cc", "mad.lo.cc.u32"},
+      {"setp.f32.and.lt.ftz", "setp.lt.and.ftz.f32"},
+      {"mma.row.sync.col.aligned.m16n8k16.f32.f16.f16.f32",
+       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
+      {"wmma.mma.row.aligned.col.sync.m16n16k16.f32.f32", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"}};
+  for (const auto& [opcode, form] : same) {
+    EXPECT_EQ(spelling_of(opcode), form);
+    EXPECT_EQ(find_row(opcode), find_row(form)) << opcode;
+    EXPECT_NE(find_row(opcode), nullptr) << opcode;
+  }
+  for (const char* opcode : {"mul.u32.wide", "mad.s32.lo", "div.ftz.f32.full", "shf.wrap.l.b32",
+                             "cvt.s32.f32.rn", "cvta.global.to.u64", "cp.async.global.shared"})
+    EXPECT_EQ(find_row(opcode), nullptr) << opcode;
+}
+
+TEST(InstructionTable, EveryFormIsToldFromTheOthersInAnyOrder) {
+  std::map<std::string, std::string> known;
+  for (const Row& row : rows())
+    for (const std::string& form : forms_of(row)) {
+      const auto [found, is_new] = known.try_emplace(ptx::unordered_form(form), form);
+      const bool is_second_spelling = !is_new && find_row(form) == find_row(found->second) &&
+                                      ptx::form_of(form).types == ptx::form_of(found->second).types &&
+                                      form.size() == found->second.size();
+      EXPECT_TRUE(is_new || is_second_spelling) << form << " and " << found->second;
+    }
+  const std::string voted = "setp.ne.u32 %p1, %a, 0; vote.ballot.sync.b32 %d, %p1, 0xffffffff;";
+  EXPECT_EQ(first_word({.body = voted, .a = {1}}), 0xffffffffu);
+}
+
 TEST(InstructionTable, RefusesAnUnknownFormBeforeAnythingRuns) {
   try {
     run_small({.body = "@%p1 ex2.rn.f32 %f1, %f2;"});

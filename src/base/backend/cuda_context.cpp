@@ -146,7 +146,7 @@ const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBina
   const auto found = modules_.find(*module.ptx);
   if (found != modules_.end()) return found->second;
   Loaded loaded;
-  for (ptx::Function& function : ptx::parse(*module.ptx, module.path).functions) {
+  for (ptx::Function& function : ptx::parse_functions(*module.ptx, module.path).functions) {
     if (!function.entry) continue;
     function.body.clear();
     loaded.entries.emplace(function.name, std::move(function));
@@ -190,6 +190,29 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const D
   return prepared;
 }
 
+namespace {
+
+CUresult launch_clusters(const Driver& driver, const Launch& launch, CUfunction function, void** parameters) {
+  if (!driver.cuLaunchKernelEx)
+    throw BadInput(launch.function +
+                   ": the NVIDIA driver launches no clusters; one for CUDA 12 or newer is needed");
+  constexpr uint32_t portable = 8;
+  const auto [x, y, z] = launch.cluster;
+  if (x * y * z > portable)
+    driver.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+                 launch.function);
+  CUlaunchAttribute clusters{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 0, {x, y, z}};
+  const CUlaunchConfig config{{launch.grid[0], launch.grid[1], launch.grid[2]},
+                              {launch.block[0], launch.block[1], launch.block[2]},
+                              launch.shared_bytes,
+                              nullptr,
+                              &clusters,
+                              1};
+  return driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
+}
+
+}  // namespace
+
 std::optional<Trap> CudaContext::enqueue(const PreparedLaunch& prepared) {
   const Launch& launch = *prepared.launch;
   if (launch.shared_bytes > kDefaultSharedBytes) {
@@ -200,9 +223,12 @@ std::optional<Trap> CudaContext::enqueue(const PreparedLaunch& prepared) {
   }
   std::vector<void*> parameters;
   for (const auto& bytes : prepared.arguments) parameters.push_back(const_cast<std::byte*>(bytes.data()));
-  const CUresult result = driver_.cuLaunchKernel(
-      prepared.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0], launch.block[1],
-      launch.block[2], launch.shared_bytes, nullptr, parameters.data(), nullptr);
+  const CUresult result =
+      launch.cluster[0] != 0
+          ? launch_clusters(driver_, launch, prepared.function, parameters.data())
+          : driver_.cuLaunchKernel(prepared.function, launch.grid[0], launch.grid[1], launch.grid[2],
+                                   launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
+                                   nullptr, parameters.data(), nullptr);
   if (result != CUDA_SUCCESS) return launch_trap(launch, driver_.error_text(result));
   return std::nullopt;
 }

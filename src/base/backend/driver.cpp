@@ -32,6 +32,10 @@ Driver Driver::open() {
 #undef ASSAY_DRIVER_LOAD
   driver.cuTensorMapEncodeTiled =
       reinterpret_cast<decltype(driver.cuTensorMapEncodeTiled)>(dlsym(library, "cuTensorMapEncodeTiled"));
+  driver.cuTensorMapEncodeIm2col =
+      reinterpret_cast<decltype(driver.cuTensorMapEncodeIm2col)>(dlsym(library, "cuTensorMapEncodeIm2col"));
+  driver.cuLaunchKernelEx =
+      reinterpret_cast<decltype(driver.cuLaunchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
   const CUresult initialised = driver.cuInit(0);
   int devices = 0;
   if (initialised == CUDA_ERROR_NO_DEVICE ||

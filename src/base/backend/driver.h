@@ -30,6 +30,19 @@ enum : int {
   CU_JIT_ERROR_LOG_BUFFER = 5,
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+};
+
+struct CUlaunchAttribute {
+  int id;
+  unsigned padding, value[16];
+};
+struct CUlaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  CUstream stream;
+  CUlaunchAttribute* attributes;
+  unsigned attribute_count;
 };
 
 // name, exported symbol, parameters
@@ -69,11 +82,17 @@ struct Driver {
 #define ASSAY_DRIVER_MEMBER(name, symbol, parameters) CUresult(*name) parameters = nullptr;
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_MEMBER)
 #undef ASSAY_DRIVER_MEMBER
-  /// Null in drivers before CUDA 12.
+  // Null in drivers before CUDA 12.
   CUresult (*cuTensorMapEncodeTiled)(void* map, int element, unsigned rank, void* address,
                                      const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
                                      const uint32_t* steps, int interleave, int swizzle, int promotion,
                                      int outside) = nullptr;
+  CUresult (*cuTensorMapEncodeIm2col)(void* map, int element, unsigned rank, void* address,
+                                      const uint64_t* sizes, const uint64_t* strides, const int* lower,
+                                      const int* upper, uint32_t channels, uint32_t pixels,
+                                      const uint32_t* steps, int interleave, int swizzle, int promotion,
+                                      int outside) = nullptr;
+  CUresult (*cuLaunchKernelEx)(const CUlaunchConfig*, CUfunction, void** parameters, void** extra) = nullptr;
   CUdevice device = 0;
   int version = 0;  ///< of the driver API: 13000 for CUDA 13.0
 

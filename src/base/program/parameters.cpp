@@ -24,8 +24,16 @@ std::string fault_of(const Relocation& relocation) {
   if (!relocation.tile_map) return "";
   const TileMap& map = *relocation.tile_map;
   const size_t axes = map.sizes.size();
-  if (axes < 1 || axes > 5 || map.strides.size() + 1 != axes || map.box.size() != axes ||
-      map.steps.size() != axes)
+  if (map.is_im2col()) {
+    if (axes < 3 || axes > 5 || map.strides.size() + 1 != axes || map.lower.size() + 2 != axes ||
+        map.upper.size() + 2 != axes || map.steps.size() != axes)
+      return fmt::format(
+          "a tensor map of im2col of {} sizes, {} strides, {} and {} corners and {} steps; 3 to 5 axes have "
+          "one of "
+          "each, the innermost no stride, the innermost and the outermost no corners",
+          axes, map.strides.size(), map.lower.size(), map.upper.size(), map.steps.size());
+  } else if (axes < 1 || axes > 5 || map.strides.size() + 1 != axes || map.box.size() != axes ||
+             map.steps.size() != axes)
     return fmt::format(
         "a tensor map of {} sizes, {} strides, {} box sizes and {} steps; 1 to 5 axes have one of each, "
         "the innermost no stride",

@@ -33,6 +33,7 @@ struct Launch {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
+  std::array<uint32_t, 3> cluster{};  ///< blocks that are launched together; zeros: as the entry says
 };
 template <typename Io>
 void fields(Io& io, Launch& x) {
@@ -42,6 +43,7 @@ void fields(Io& io, Launch& x) {
   ASSAY_FIELD(block);
   ASSAY_FIELD(shared_bytes);
   ASSAY_FIELD(arguments);
+  ASSAY_FIELD(cluster);
 }
 
 /// PTX text of one module; `path` is for messages only.

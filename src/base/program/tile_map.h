@@ -1,7 +1,6 @@
 // What a tensor map says (CUtensorMap of the CUDA driver API): how cp.async.bulk.tensor finds tiles of a
-// tensor in global memory. Described rather than held as its 128 bytes: their layout is the driver's secret
-// and changes with the architecture, so that only a driver can write them, for its own GPU and the address
-// that the tensor has there, and only a description can be followed, checked and printed elsewhere.
+// tensor in global memory. Described rather than held as its 128 bytes, which hold the address too: on a GPU
+// its driver writes them, on the machine tile_map_bytes.h.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,8 +9,8 @@
 
 namespace assay {
 
-/// The arguments of cuTensorMapEncodeTiled but the address; axes innermost first, one to five. Enumerators
-/// have the driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
+/// The arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col but the address; axes innermost first,
+/// one to five. Enumerators have the driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
 struct TileMap {
   static constexpr uint32_t bytes = 128, alignment = 64;
 
@@ -24,13 +23,18 @@ struct TileMap {
   Element element = Element::u8;
   std::vector<uint64_t> sizes;    ///< elements
   std::vector<uint64_t> strides;  ///< bytes, of all axes but the innermost
-  std::vector<uint32_t> box;      ///< elements of a tile
+  std::vector<uint32_t> box;      ///< elements of a tile; empty: of im2col
   std::vector<uint32_t> steps;    ///< of elements, 1: each
   Interleave interleave = Interleave::none;
   Swizzle swizzle = Swizzle::none;
   Promotion promotion = Promotion::none;  ///< of accesses to the L2 cache: changes no value
   Outside outside = Outside::zeros;       ///< what a tile holds of what lies outside the tensor
 
+  // Of im2col (cuTensorMapEncodeIm2col): of all axes but the innermost and the outermost.
+  std::vector<int32_t> lower, upper;  ///< corners of the box of pixels, from the tensor's corners
+  uint32_t channels = 0, pixels = 0;  ///< loaded together
+
+  bool is_im2col() const { return box.empty(); }
   bool operator==(const TileMap&) const = default;
 };
 template <typename Io>
@@ -44,6 +48,10 @@ void fields(Io& io, TileMap& x) {
   ASSAY_FIELD(swizzle);
   ASSAY_FIELD(promotion);
   ASSAY_FIELD(outside);
+  ASSAY_FIELD(lower);
+  ASSAY_FIELD(upper);
+  ASSAY_FIELD(channels);
+  ASSAY_FIELD(pixels);
 }
 
 }  // namespace assay

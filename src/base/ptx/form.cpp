@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 namespace assay::ptx {
 namespace {
@@ -109,6 +110,7 @@ const std::map<std::string_view, Note>& notes() {
       ORDER("sc", sc),
       {"global", note_space<Space::global>},
       {"shared", note_space<Space::shared>},
+      {"shared::cluster", note_space<Space::shared>},
       {"local", note_space<Space::local>},
       {"param", note_space<Space::param>},
       {"const", note_space<Space::constant>},
@@ -154,8 +156,9 @@ void for_parts(std::string_view opcode, F f) {
   }
 }
 
-std::string_view without_scope(std::string_view part) {
-  for (const std::string_view scope : {"::cta", "::cluster", "::entry", "::func"})
+std::string_view without_scope(std::string_view base, std::string_view part) {
+  if (part == "shared::cluster") return base == "isspacep" ? part : "shared";
+  for (const std::string_view scope : {"::cta", "::entry", "::func"})
     if (part.ends_with(scope)) return part.substr(0, part.size() - scope.size());
   return part;
 }
@@ -168,7 +171,8 @@ bool is_ignored(std::string_view base, std::string_view part) {
       "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster", "unified",  "mmio", "noftz"};
   if (part.starts_with("L1::") || part.starts_with("L2::")) return true;
   if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
-  if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
+  if (base == "bar" || base == "barrier")
+    return part == "cta" || part == "aligned" || part == "release" || part == "acquire" || part == "relaxed";
   if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" &&
       base != "membar" && base != "ldu" && base != "mbarrier")
     return false;
@@ -211,11 +215,41 @@ std::string canonical_form(std::string_view opcode) {
     std::string_view part = opcode.substr(at + 1, end - at - 1);
     at = end;
     if (is_ignored(base, part)) continue;
-    for (const std::string_view scope : {"::cta", "::entry", "::func"})
-      if (part.ends_with(scope)) part.remove_suffix(scope.size());
+    part = without_scope(base, part);
     result += '.';
     result += part;
   }
+  return result;
+}
+
+std::string unordered_form(std::string_view canonical) {
+  static constexpr std::string_view stems[] = {"lo", "hi", "wide", "full", "l",         "r",     "to",
+                                               "a",  "b",  "c",    "d",    "expect_tx", "parity"};
+  const auto in = [](const auto& list, std::string_view part) {
+    return std::find(std::begin(list), std::end(list), part) != std::end(list);
+  };
+  // Types of registers, and those of packed elements ("e4m3").
+  const auto is_type = [](std::string_view part) {
+    return std::string_view("busfet").find(part.substr(0, 1)) != part.npos &&
+           part.find_first_of("0123456789") != part.npos;
+  };
+  std::string_view name = canonical;
+  while (operation_named(name) == Operation::none && name.rfind('.') != name.npos)
+    name = name.substr(0, name.rfind('.'));
+  std::string result(name);
+  std::vector<std::string_view> free, fixed;
+  if (name.size() < canonical.size())
+    for_parts(canonical.substr(name.size() + 1), [&](std::string_view part) {
+      if (free.empty() && fixed.empty() && in(stems, part))
+        result += ":" + std::string(part);
+      else if (is_type(part) || part == "row" || part == "col" || base_of(canonical) == "cp")
+        fixed.push_back(part);
+      else
+        free.push_back(part);
+    });
+  std::sort(free.begin(), free.end());
+  for (const auto* parts : {&free, &fixed})
+    for (const std::string_view part : *parts) result += "." + std::string(part);
   return result;
 }
 
@@ -247,7 +281,8 @@ Form form_of(std::string_view opcode) {
     const bool of_name = at < named && !is_ignored(base, part);
     at += of_name;
     if (of_name) return;
-    part = part.starts_with("L2::") ? part : without_scope(part);
+    form.in_cluster |= part == "shared::cluster";
+    part = part.starts_with("L2::") ? part : without_scope(base, part);
     if (const auto type = type_named(part)) {
       if (form.type_count < form.types.size()) form.types[form.type_count++] = *type;
       form.packed |= is_packed(*type);

@@ -80,6 +80,7 @@ struct Form {
   bool transposed : 1 = false;                      ///< .trans
   bool packed : 1 = false;                          ///< a type with two or four values in a register
   bool float_pairs : 1 = false;                     ///< .f32x2, which is no type of a register
+  bool in_cluster : 1 = false;                      ///< .shared::cluster: perhaps another block's
   bool cache_hint : 1 = false;                      ///< .L2::cache_hint: the last operand is a cache policy
   bool is_pack : 1 = false, is_unpack : 1 = false;  ///< mov from a vector, to a vector of registers
 
@@ -98,6 +99,10 @@ std::string_view base_of(std::string_view opcode);
 /// The opcode without what changes no bits (cache operators, memory order and scope, .uni): as the
 /// instruction table spells it.
 std::string canonical_form(std::string_view opcode);
+
+/// The same for all orders that an opcode's parts may be written in: of a canonical form, the name and what
+/// ptxas takes behind it alone, the other parts sorted, then types and layouts as they follow each other.
+std::string unordered_form(std::string_view canonical);
 
 /// The opcode with `to` in place of its part `from`; `to` empty: without that part.
 std::string with_part(std::string_view opcode, std::string_view from, std::string_view to);

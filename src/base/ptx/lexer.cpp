@@ -1,5 +1,6 @@
 #include "src/base/ptx/lexer.h"
 
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
@@ -222,9 +223,11 @@ void Lexer::rewind(size_t position) {
 
 void Lexer::advance_to(size_t position) {
   if (position < line_position_) {
-    line_position_ = 0;
-    line_ = 1;
-    line_start_ = 0;
+    line_ -= static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(position),
+                                         text_.begin() + static_cast<ptrdiff_t>(line_position_), '\n'));
+    line_position_ = position;
+    const size_t end_of_last = position > 0 ? text_.rfind('\n', position - 1) : std::string_view::npos;
+    line_start_ = end_of_last == std::string_view::npos ? 0 : end_of_last + 1;
   }
   for (; line_position_ < position && line_position_ < text_.size(); ++line_position_)
     if (text_[line_position_] == '\n') {

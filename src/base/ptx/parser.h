@@ -15,7 +15,8 @@ namespace assay::ptx {
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string path);
+  /// `apart`: a body that cannot be read refuses its function alone.
+  Parser(std::string_view text, std::string path, bool apart);
   Module module();
 
  private:
@@ -53,6 +54,7 @@ class Parser {
 
   // parser_body.cpp
   void body();
+  void body_apart();
   void statement();
   void open_scope(size_t position);
   void registers();
@@ -77,6 +79,7 @@ class Parser {
   int32_t line_index(int32_t file, int32_t line, int32_t column, int32_t inlined_at);
 
   Lexer lex_;
+  const bool apart_;
   Module module_;
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/parser.h"
 #include "src/base/ptx/type.h"
 
@@ -27,6 +28,22 @@ void Parser::body() {
   lex_.expect('}');
   resolve_labels();
   function_ = nullptr;
+}
+
+/// What is wrong in one body is wrong of its function alone, as long as the text goes on behind its brace.
+void Parser::body_apart() {
+  const size_t start = lex_.position();
+  Function& made = *function_;
+  try {
+    body();
+  } catch (const BadInput& reason) {
+    made.refused = reason.what();
+    made.body.clear(), made.registers.clear(), made.variables.clear(), made.labels.clear();
+    function_ = nullptr;
+    operand_depth_ = 0;
+    lex_.rewind(start);
+    lex_.skip_braces();
+  }
 }
 
 void Parser::statement() {
@@ -291,6 +308,12 @@ Operand Parser::simple_operand() {
   if (name == "_") {
     Operand result;
     result.kind = Operand::Kind::sink;
+    return result;
+  }
+  if (name == "WARP_SZ") {
+    Operand result;
+    result.kind = Operand::Kind::immediate;
+    result.bits = 32;
     return result;
   }
   lex_.rewind(start);

@@ -28,14 +28,23 @@ Space space_named(std::string_view word) {
   return Space::none;
 }
 
+/// Of textures, samplers and surfaces: 64-bit handles, which only instructions that are refused take.
+bool is_reference(std::string_view word) {
+  return word == "texref" || word == "samplerref" || word == "surfref";
+}
+
 }  // namespace
 
-Parser::Parser(std::string_view text, std::string path) : lex_(text, path) {
+Parser::Parser(std::string_view text, std::string path, bool apart) : lex_(text, path), apart_(apart) {
   module_.path = std::move(path);
 }
 
 Module parse(std::string_view text, std::string path) {
-  return Parser(text, std::move(path)).module();
+  return Parser(text, std::move(path), false).module();
+}
+
+Module parse_functions(std::string_view text, std::string path) {
+  return Parser(text, std::move(path), true).module();
 }
 
 Module Parser::module() {
@@ -150,7 +159,7 @@ void Parser::function(bool entry) {
       if (!parameter.name.empty() &&
           !parameters_.try_emplace(parameter.name, static_cast<int32_t>(parameters_.size())).second)
         lex_.fail_at(at, "parameter " + parameter.name + " is declared twice");
-  body();
+  apart_ ? body_apart() : body();
 }
 
 /// .maxntid, .reqntid, .minnctapersm, .maxnreg, .noreturn, .pragma ... between the parameters and the body.
@@ -181,7 +190,7 @@ void Parser::function_attributes() {
     if (known == std::end(attributes)) lex_.fail_at(start, "unknown directive ." + word);
     if (numbers.empty() == known->takes_numbers)
       lex_.fail(known->takes_numbers ? "expected a number" : "unexpected number");
-    const bool extent = word == "maxntid" || word == "reqntid";
+    const bool extent = word == "maxntid" || word == "reqntid" || word == "reqnctapercluster";
     if (!extent) continue;
     if (numbers.size() > 3) lex_.fail_at(start, "." + word + " has at most 3 dimensions");
     numbers.resize(3, 1);
@@ -190,7 +199,8 @@ void Parser::function_attributes() {
     if (word == "maxntid")
       function_->max_threads = static_cast<int32_t>(numbers[0] * numbers[1] * numbers[2]);
     else
-      std::copy(numbers.begin(), numbers.end(), function_->required_block.begin());
+      std::copy(numbers.begin(), numbers.end(),
+                (word == "reqntid" ? function_->required_block : function_->required_cluster).begin());
   }
 }
 
@@ -214,6 +224,8 @@ void Parser::parameter_list(std::vector<Parameter>& list) {
         vector = 4;
       else if (const auto type = type_named(word))
         parameter.type = *type;
+      else if (is_reference(word))
+        parameter.type = Type::b64;
       else if (word != "ptr" && space_named(word) == Space::none)
         lex_.fail_at(at, "unknown parameter attribute ." + word);
       else if (word == "ptr" && lex_.peek() == '.') {
@@ -261,6 +273,7 @@ Variable Parser::variable(Space space, bool external) {
   made.space = space;
   made.external = external;
   int64_t vector = 1;
+  bool reference = false;
   const size_t start = lex_.next_position();
   while (lex_.peek() == '.') {
     const size_t at = lex_.position();
@@ -279,6 +292,8 @@ Variable Parser::variable(Space space, bool external) {
       }
     } else if (const auto type = type_named(word))
       made.type = *type;
+    else if (is_reference(word))
+      made.type = Type::b64, reference = true;
     else
       lex_.fail_at(at, "unknown variable attribute ." + word);
   }
@@ -304,7 +319,10 @@ Variable Parser::variable(Space space, bool external) {
     if (space != Space::global && space != Space::constant)
       lex_.fail("only .global and .const variables may have an initialiser");
     lex_.accept('=');
-    initialiser(made);
+    if (reference && lex_.accept('{'))
+      lex_.skip_braces();
+    else
+      initialiser(made);
   }
   return made;
 }

@@ -91,14 +91,16 @@ struct Function {
   std::string name;
   bool entry = false;
   bool defined = false;  ///< false: declaration only
+  std::string refused;   ///< of a body that cannot be read: "path:line:column: what"; then there is none
   std::vector<Parameter> parameters, returns;
   std::vector<Register> registers;  ///< of all scopes; names may repeat
   std::vector<Variable>
       variables;  ///< function scope; operand symbols >= module count index these (symbol - module count)
   std::vector<Instruction> body;
   std::vector<std::pair<std::string, int32_t>> labels;
-  int32_t max_threads = 0;                  ///< of a block, by .maxntid; 0: any number
-  std::array<int32_t, 3> required_block{};  ///< by .reqntid; zeros: any
+  int32_t max_threads = 0;                    ///< of a block, by .maxntid; 0: any number
+  std::array<int32_t, 3> required_block{};    ///< by .reqntid; zeros: any
+  std::array<int32_t, 3> required_cluster{};  ///< in blocks, by .reqnctapercluster; zeros: any
 };
 
 struct Module {
@@ -112,5 +114,7 @@ struct Module {
 
 /// Parses PTX text of ISA 6 and later. Throws BadInput("path:line:column: what").
 Module parse(std::string_view text, std::string path);
+/// The same, but a body that cannot be read refuses what calls its function alone (Function::refused).
+Module parse_functions(std::string_view text, std::string path);
 
 }  // namespace assay::ptx

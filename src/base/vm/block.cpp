@@ -9,20 +9,25 @@
 namespace assay::vm {
 namespace {
 
-uint32_t special_value(const std::string& name, const Block& block, uint32_t thread) {
-  const Launch& launch = *block.context->launch;
+std::array<uint32_t, 3> member_of(const Warp& warp) {
+  const LaunchContext& context = *warp.block->context;
+  return member_index(*context.launch, context.cluster, warp.block->linear, warp.rank);
+}
+
+uint32_t special_value(const std::string& name, const Warp& warp, uint32_t lane) {
+  const Block& block = *warp.block;
+  const LaunchContext& context = *block.context;
+  const Launch& launch = *context.launch;
   const auto& size = launch.block;
-  const uint32_t lane = thread % 32;
+  const uint32_t thread = 32 * warp.number + lane;
   const auto axis = [&name] { return static_cast<size_t>(name.back() - 'x'); };
-  if (name.starts_with("%tid.") && name.back() != 'w') {
-    const uint32_t tid[3] = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
-    return tid[axis()];
-  }
-  if (name.starts_with("%ntid.") && name.back() != 'w') return size[axis()];
-  if (name.starts_with("%ctaid.") && name.back() != 'w') return block.index[axis()];
-  if (name.starts_with("%nctaid.") && name.back() != 'w') return launch.grid[axis()];
+  const bool whole = name.back() != 'w';
+  if (name.starts_with("%tid.") && whole) return unfold(thread, size)[axis()];
+  if (name.starts_with("%ntid.") && whole) return size[axis()];
+  if (name.starts_with("%ctaid.") && whole) return member_of(warp)[axis()];
+  if (name.starts_with("%nctaid.") && whole) return launch.grid[axis()];
   if (name == "%laneid") return lane;
-  if (name == "%warpid") return thread / 32;
+  if (name == "%warpid") return warp.number;
   if (name == "%nwarpid") return (block.threads + 31) / 32;
   if (name == "%lanemask_eq") return 1u << lane;
   if (name == "%lanemask_lt") return (1u << lane) - 1;
@@ -30,10 +35,15 @@ uint32_t special_value(const std::string& name, const Block& block, uint32_t thr
   if (name == "%lanemask_gt") return ~((2u << lane) - 1);
   if (name == "%lanemask_ge") return ~((1u << lane) - 1);
   if (name == "%dynamic_smem_size") return launch.shared_bytes;
-  if (name == "%total_smem_size") return static_cast<uint32_t>(block.shared.size());
-  if (name.starts_with("%nclusterid.")) return launch.grid[std::min<size_t>(axis(), 2)];
-  if (name.starts_with("%clusterid.")) return block.index[std::min<size_t>(axis(), 2)];
-  if (name.starts_with("%cluster_nctaid.") || name == "%cluster_nctarank" || name == "%nsmid") return 1;
+  if (name == "%total_smem_size") return block.shared_bytes;
+  if (name == "%is_explicit_cluster") return context.explicit_cluster;
+  if (name == "%cluster_ctarank") return warp.rank;
+  if (name == "%cluster_nctarank") return block.members;
+  if (name.starts_with("%nclusterid.") && whole) return launch.grid[axis()] / context.cluster[axis()];
+  if (name.starts_with("%clusterid.") && whole) return block.index[axis()] / context.cluster[axis()];
+  if (name.starts_with("%cluster_ctaid.") && whole) return unfold(warp.rank, context.cluster)[axis()];
+  if (name.starts_with("%cluster_nctaid.") && whole) return context.cluster[axis()];
+  if (name == "%nsmid") return 1;
   return 0;  // clocks, timers, multiprocessor and grid numbers: no kernel result may depend on them
 }
 
@@ -41,7 +51,7 @@ void fill_specials(Block& block) {
   for (const SpecialCell& special : block.context->code->specials)
     for (Warp& warp : block.warps)
       for (uint32_t lane = 0; lane < 32; ++lane) {
-        const uint32_t value = special_value(special.name, block, warp.index * 32 + lane);
+        const uint32_t value = special_value(special.name, warp, lane);
         if (special.cell == Cell::wide)
           warp.wide(special.slot)[lane] = value;
         else if (special.cell == Cell::word)
@@ -56,14 +66,25 @@ bool depends_on_block(const std::string& name) {
   return name.starts_with("%ctaid") || name.starts_with("%clusterid");
 }
 
+void lay_out(Block& block) {
+  const LaunchContext& context = *block.context;
+  block.members = count_of(context.cluster);
+  block.threads = count_of(context.launch->block);
+  block.warp_stride = warps_of(*context.launch, context.cluster);
+  block.shared_bytes = context.code->shared_bytes + context.launch->shared_bytes;
+  // Swizzles and matrix descriptors repeat after 1024 bytes.
+  block.shared_stride = block.members > 1 ? (block.shared_bytes + 1023) / 1024 * 1024 : block.shared_bytes;
+  block.shared.resize(size_t{block.shared_stride} * block.members);
+}
+
 }  // namespace
 
 void prepare_worker(Worker& worker, const LaunchContext& context) {
   const Code& code = *context.code;
   Block& block = worker.block;
   block.context = &context;
-  block.threads = context.launch->block[0] * context.launch->block[1] * context.launch->block[2];
-  const uint32_t warps = (block.threads + 31) / 32;
+  lay_out(block);
+  const uint32_t warps = block.warp_stride * block.members;
   const size_t stride = (code.file_bytes + 127) / 64 * 64;
   worker.file_memory.assign(stride * warps + 64, std::byte{0});
   auto aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(worker.file_memory.data()) + 63) &
@@ -72,7 +93,7 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
   for (uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];
     warp.block = &block;
-    warp.index = w;
+    warp.index = w, warp.rank = w / block.warp_stride, warp.number = w % block.warp_stride;
     warp.file = aligned + w * stride;
     warp.local.resize(size_t{32} * code.local_bytes);
     for (const Immediate& immediate : code.immediates) {
@@ -84,7 +105,6 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
         warp.mask(immediate.slot) = static_cast<uint32_t>(immediate.bits);
     }
   }
-  block.shared.resize(code.shared_bytes + context.launch->shared_bytes);
   block.hints.assign(code.ops.size(), -1);
   worker.ranges.assign(code.exponentials.size(), ArgumentRange{});
   fill_specials(block);
@@ -96,7 +116,10 @@ void start_block(Worker& worker, uint64_t linear_index) {
   block.linear = linear_index;
   block.index = unfold(linear_index, block.context->launch->grid);
   block.trap.reset();
-  block.barriers = {};
+  block.barriers.assign(block.members, {});
+  block.changes = block.issued = 0;
+  block.loads.clear();
+  block.landed.clear();
   block.warpgroups.assign((block.warps.size() + 3) / 4, {});
   // Uninitialised registers, shared and local memory hold the same in every run.
   const std::byte poison{block.context->poison};
@@ -104,27 +127,57 @@ void start_block(Worker& worker, uint64_t linear_index) {
   for (Warp& warp : block.warps) {
     std::memset(warp.file, std::to_integer<int>(poison), code.register_bytes);
     std::fill(warp.local.begin(), warp.local.end(), poison);
-    const uint32_t lanes = std::min(32u, block.threads - warp.index * 32);
+    const uint32_t first = warp.number * 32,
+                   lanes = first < block.threads ? std::min(32u, block.threads - first) : 0;
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warp.state = WarpState::running;
+    warp.state = lanes ? WarpState::running : WarpState::done;
     warp.current = {0, warp.live, -1};
     warp.stack.clear();
     warp.executed = 0;
     warp.carry = 0;
+    warp.at_cluster = warp.awaits_cluster = warp.yields = warp.stalls = false;
+    warp.idle_polls = warp.polled_at = 0;
     warp.copies.clear();
     warp.products.clear();
+    warp.bulk.clear();
     warp.products_fenced = false;
   }
   for (const SpecialCell& special : code.specials) {
     if (!depends_on_block(special.name)) continue;
-    const uint32_t value = special_value(special.name, block, 0);
-    for (Warp& warp : block.warps)
+    for (Warp& warp : block.warps) {
+      const uint32_t value = special_value(special.name, warp, 0);
       if (special.cell == Cell::wide)
         std::fill_n(warp.wide(special.slot), 32, value);
       else
         std::fill_n(warp.word(special.slot), 32, value);
+    }
   }
 }
+
+namespace {
+
+/// barrier.cluster.arrive and .wait: every warp of the cluster arrives once before it waits.
+bool meet_cluster(Warp& warp, const Op& op, uint32_t mask) {
+  const int lane = std::countr_zero(mask);
+  if (op.immediate == barrier_cluster_arrive) {
+    if (warp.at_cluster)
+      return raise(warp, op, lane, TrapKind::barrier,
+                   "the warp arrives at the cluster's barrier again without having waited for it");
+    warp.at_cluster = warp.awaits_cluster = true;
+    return true;
+  }
+  if (!warp.awaits_cluster)
+    return raise(warp, op, lane, TrapKind::barrier,
+                 "the warp waits for the cluster's barrier without having arrived there");
+  warp.awaits_cluster = false;
+  if (!warp.at_cluster) return true;
+  warp.barrier_op = &op;
+  warp.barrier_mask = mask;
+  warp.state = WarpState::waiting;
+  return true;
+}
+
+}  // namespace
 
 bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   Block& block = *warp.block;
@@ -132,11 +185,12 @@ bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
     return raise(warp, op, std::countr_zero(mask), TrapKind::barrier,
                  fmt::format("only {} of the warp reach the barrier: {}", lanes_text(mask),
                              absent_text(warp, mask, warp.live)));
+  if (op.immediate >= barrier_cluster_arrive) return meet_cluster(warp, op, mask);
   const int lane = std::countr_zero(mask);
   const uint32_t number = warp.word(op.s[0])[lane];
-  if (number >= block.barriers.size())
+  if (number >= block.barriers[warp.rank].size())
     return raise(warp, op, lane, TrapKind::barrier, fmt::format("there is no barrier {}", number));
-  Barrier& barrier = block.barriers[number];
+  Barrier& barrier = block.barriers[warp.rank][number];
   const uint32_t expected = op.s[1] == no_slot ? 0 : warp.word(op.s[1])[lane];
   if (barrier.arrived_warps && barrier.expected_threads != expected)
     return raise(warp, op, lane, TrapKind::barrier,
@@ -181,41 +235,82 @@ void complete(Block& block, Barrier& barrier) {
 
 }  // namespace
 
-bool release_barriers(Block& block) {
-  uint32_t alive = 0, running = 0;
+namespace {
+
+/// All warps of the cluster have arrived or ended: those that wait go on. True: some did.
+bool release_cluster(Block& block) {
+  bool arrived = false, released = false;
   for (const Warp& warp : block.warps) {
-    alive += warp.state != WarpState::done;
-    running += warp.state == WarpState::running;
+    if (warp.state != WarpState::done && !warp.at_cluster) return false;
+    arrived |= warp.at_cluster;
   }
-  bool released = false;
-  for (Barrier& barrier : block.barriers) {
-    if (barrier.waiting.empty()) continue;
-    const bool full = barrier.expected_threads ? barrier.arrived_threads >= barrier.expected_threads
-                                               : barrier.arrived_warps >= alive;
-    if (!full) continue;
-    complete(block, barrier);
-    released = true;
+  if (!arrived) return false;
+  for (Warp& warp : block.warps) {
+    warp.at_cluster = false;
+    const bool waits = warp.state == WarpState::waiting && warp.barrier_op->immediate == barrier_cluster_wait;
+    if (waits) warp.state = WarpState::running;
+    released |= waits;
   }
-  if (released || running || !alive) return true;
+  return released;
+}
+
+/// Nothing can move any more.
+bool stuck(Block& block, uint32_t alive) {
   std::string waits;
   Warp* first = nullptr;
-  for (size_t number = 0; number < block.barriers.size(); ++number) {
-    const Barrier& barrier = block.barriers[number];
-    for (const uint32_t index : barrier.waiting) {
-      Warp& warp = block.warps[index];
-      if (!first || index < first->index) first = &warp;
-      const SourceLocation at = where(*block.context->code, *warp.barrier_op);
-      waits += fmt::format("{} warp {} at barrier {} ({} of {} threads, line {})", waits.empty() ? ":" : ",",
-                           index, number, barrier.arrived_threads,
-                           barrier.expected_threads ? std::to_string(barrier.expected_threads) : "all",
-                           at.line ? at.line : at.ptx_line);
-    }
-  }
+  const auto add = [&](Warp& warp, const std::string& at) {
+    if (!first || warp.index < first->index) first = &warp;
+    waits += fmt::format("{} warp {}{} at {}", waits.empty() ? ":" : ",", warp.number,
+                         block.members > 1 ? fmt::format(" of block {}", warp.rank) : "", at);
+  };
+  const auto line = [&](const Warp& warp) {
+    const SourceLocation at = where(*block.context->code, *warp.barrier_op);
+    return at.line ? at.line : at.ptx_line;
+  };
+  for (const auto& barriers : block.barriers)
+    for (size_t number = 0; number < barriers.size(); ++number)
+      for (const uint32_t index : barriers[number].waiting) {
+        const Barrier& barrier = barriers[number];
+        add(block.warps[index],
+            fmt::format("barrier {} ({} of {} threads, line {})", number, barrier.arrived_threads,
+                        barrier.expected_threads ? std::to_string(barrier.expected_threads) : "all",
+                        line(block.warps[index])));
+      }
+  for (Warp& warp : block.warps)
+    if (warp.state == WarpState::waiting && warp.barrier_op->immediate == barrier_cluster_wait)
+      add(warp, fmt::format("the cluster's barrier (line {})", line(warp)));
   if (first)
     raise(*first, *first->barrier_op, std::countr_zero(first->barrier_mask), TrapKind::barrier,
           fmt::format("{} of {} warps wait at barriers that nobody will complete{}", alive,
-                      block.warps.size(), waits));
+                      (block.threads + 31) / 32 * block.members, waits));
   return false;
+}
+
+}  // namespace
+
+bool release_barriers(Block& block) {
+  uint32_t alive = 0, running = 0;
+  bool released = false;
+  for (uint32_t rank = 0; rank < block.members; ++rank) {
+    uint32_t alive_here = 0;
+    for (uint32_t w = 0; w < block.warp_stride; ++w) {
+      const Warp& warp = block.warps[rank * block.warp_stride + w];
+      alive_here += warp.state != WarpState::done;
+      running += warp.state == WarpState::running;
+    }
+    alive += alive_here;
+    for (Barrier& barrier : block.barriers[rank]) {
+      if (barrier.waiting.empty()) continue;
+      const bool full = barrier.expected_threads ? barrier.arrived_threads >= barrier.expected_threads
+                                                 : barrier.arrived_warps >= alive_here;
+      if (!full) continue;
+      complete(block, barrier);
+      released = true;
+    }
+  }
+  released |= release_cluster(block);
+  if (released || running || !alive) return true;
+  return stuck(block, alive);
 }
 
 }  // namespace assay::vm

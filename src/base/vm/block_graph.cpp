@@ -42,8 +42,11 @@ class BlockGraph::Trace : public PlainTrace {
   }
   void landed(Warp&, const Landing& landing) {
     for (uint32_t rest = landing.mask; rest; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      read(landing.global[lane], landing.copied[lane]);
+      const int piece = std::countr_zero(rest);
+      if (landing.from_space == ptx::Space::global) read(landing.from[piece], landing.copied[piece]);
+      if (landing.to_space != ptx::Space::global) continue;
+      if (landing.combines) read(landing.to[piece], landing.bytes);
+      write(landing.to[piece], landing.bytes);
     }
   }
 
@@ -103,7 +106,9 @@ BlockGraph::BlockGraph(const Program& program, const TensorMap& inputs, const Ma
     prepare_worker(worker, context);
     Engine<Trace> engine(worker, trace);
     for (uint32_t block = first_block_[i]; block < last && !worker.block.trap; ++block)
-      engine.run_block(block - first_block_[i]);
+      if (const uint64_t linear = block - first_block_[i];
+          linear == first_of_cluster(linear, context.launch->grid, context.cluster))
+        engine.run_block(linear);
     trapped_ = worker.block.trap.has_value();
   }
 }

@@ -1,6 +1,7 @@
 #include "src/base/vm/call_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::vm {
 
@@ -28,7 +29,7 @@ CallGraph::CallGraph(const ptx::Module& module) {
   for (size_t i = 0; i < module.functions.size(); ++i)
     by_name_.emplace(module.functions[i].name, static_cast<int32_t>(i));
   find_addresses(module);
-  std::vector<std::vector<int32_t>> callees(module.functions.size());
+  callees_.resize(module.functions.size());
   for (size_t f = 0; f < module.functions.size(); ++f)
     for (const ptx::Instruction& instruction : module.functions[f].body) {
       if (instruction.form.operation != ptx::Operation::call) continue;
@@ -36,12 +37,12 @@ CallGraph::CallGraph(const ptx::Module& module) {
       if (!site.target) continue;
       if (site.target->kind == Operand::Kind::reg) {
         for (const int32_t callee : with_an_address_)
-          if (fits(site, module.functions[static_cast<size_t>(callee)])) callees[f].push_back(callee);
+          if (fits(site, module.functions[static_cast<size_t>(callee)])) callees_[f].push_back(callee);
       } else if (const int32_t callee = function_named(site.target->name); callee >= 0) {
-        callees[f].push_back(callee);
+        callees_[f].push_back(callee);
       }
     }
-  find_cycles(callees);
+  find_cycles();
 }
 
 int32_t CallGraph::function_named(const std::string& name) const {
@@ -51,6 +52,16 @@ int32_t CallGraph::function_named(const std::string& name) const {
 
 bool CallGraph::is_recursive(int32_t caller, int32_t callee) const {
   return component_[static_cast<size_t>(caller)] == component_[static_cast<size_t>(callee)];
+}
+
+std::vector<int32_t> CallGraph::reached_from(int32_t function) const {
+  std::vector<int32_t> reached{function};
+  std::vector<char> seen(callees_.size(), 0);
+  seen[static_cast<size_t>(function)] = 1;
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (const int32_t callee : callees_[static_cast<size_t>(reached[i])])
+      if (!std::exchange(seen[static_cast<size_t>(callee)], 1)) reached.push_back(callee);
+  return reached;
 }
 
 void CallGraph::find_addresses(const ptx::Module& module) {
@@ -73,8 +84,8 @@ void CallGraph::find_addresses(const ptx::Module& module) {
 
 /// Strongly connected components (Tarjan, "Depth-first search and linear graph algorithms", 1972), with a
 /// stack of our own: a chain of calls may be as long as the text.
-void CallGraph::find_cycles(const std::vector<std::vector<int32_t>>& callees) {
-  const size_t count = callees.size();
+void CallGraph::find_cycles() {
+  const size_t count = callees_.size();
   std::vector<int32_t> number(count, -1), lowest(count, 0), open;
   component_.assign(count, -1);
   int32_t next = 0;
@@ -91,8 +102,8 @@ void CallGraph::find_cycles(const std::vector<std::vector<int32_t>>& callees) {
         number[f] = lowest[f] = next++;
         open.push_back(path.back().function);
       }
-      if (path.back().at < callees[f].size()) {
-        const auto callee = static_cast<size_t>(callees[f][path.back().at++]);
+      if (path.back().at < callees_[f].size()) {
+        const auto callee = static_cast<size_t>(callees_[f][path.back().at++]);
         if (number[callee] < 0)
           path.push_back({static_cast<int32_t>(callee), 0});
         else if (component_[callee] < 0)

@@ -27,14 +27,17 @@ class CallGraph {
   /// A call of `callee` by `caller` may come back to `caller`; calls through addresses lead to every function
   /// that fits.
   bool is_recursive(int32_t caller, int32_t callee) const;
+  /// A function and those that it may call, by their calls' order in the text.
+  std::vector<int32_t> reached_from(int32_t function) const;
 
  private:
   void find_addresses(const ptx::Module&);
-  void find_cycles(const std::vector<std::vector<int32_t>>& callees);
+  void find_cycles();
 
   std::unordered_map<std::string, int32_t> by_name_;
   std::vector<int32_t> with_an_address_;
-  std::vector<int32_t> component_;  ///< functions that lead to each other have the same
+  std::vector<std::vector<int32_t>> callees_;  ///< by function
+  std::vector<int32_t> component_;             ///< functions that lead to each other have the same
 };
 
 }  // namespace assay::vm

@@ -34,6 +34,7 @@ struct Op {
   ptx::Space space = ptx::Space::none;
   ptx::Type type = ptx::Type::none;  ///< of one element
   uint8_t element_bytes = 0, vector_length = 1;
+  bool in_cluster = false;   ///< .shared::cluster: perhaps another block's
   bool address_wide = true;  ///< s[0] is a 64-bit cell
   bool address2_wide = true;
   int64_t offset = 0, offset2 = 0;  ///< cp.async: the destination is cell(s[1]) + offset2
@@ -114,6 +115,9 @@ uint64_t variable_address(int32_t index);
 /// Address of function `index` of the module: what an indirect call jumps to.
 uint64_t function_address(int32_t index);
 
+/// Of entry `index` only what memory it and the functions of its module take: Code::shared_bytes, local_bytes
+/// and the areas.
+std::shared_ptr<const Code> lay_out(std::shared_ptr<const ptx::Module> module, int32_t index);
 /// Decodes entry `name`. Throws BadInput naming opcode, line and kernel of a form that the table lacks.
 std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name);
 

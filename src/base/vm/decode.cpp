@@ -19,6 +19,10 @@ Cell cell_of(Type type) {
   return ptx::bytes_of(type) == 8 ? Cell::wide : Cell::word;
 }
 
+std::shared_ptr<const Code> lay_out(std::shared_ptr<const ptx::Module> module, int32_t index) {
+  return Decoder(std::move(module), index).lay_out();
+}
+
 std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name) {
   for (size_t i = 0; i < module->functions.size(); ++i) {
     const ptx::Function& function = module->functions[i];
@@ -39,6 +43,11 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry)
   function_start_.assign(module_->functions.size(), -1);
 }
 
+std::shared_ptr<const Code> Decoder::lay_out() {
+  lay_out_memory();
+  return code_;
+}
+
 std::shared_ptr<const Code> Decoder::decode() {
   lay_out_memory();
   pending_functions_.push_back(code_->entry);
@@ -57,6 +66,7 @@ std::shared_ptr<const Code> Decoder::decode() {
 void Decoder::function(int32_t index) {
   function_ = index;
   const ptx::Function& made = here();
+  if (!made.refused.empty()) throw BadInput(made.refused);
   const size_t begin = code_->ops.size();
   function_start_[static_cast<size_t>(index)] = static_cast<int32_t>(begin);
   first_op_.assign(made.body.size() + 1, 0);
@@ -87,6 +97,7 @@ void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   op.function = function_;
   op.instruction = index;
   op.d_cell = cell_of(row->result);
+  op.in_cluster = instruction.form.in_cluster;
   if (instruction.predicate >= 0) {
     op.guarded = true;
     op.guard_negated = instruction.predicate_negated;
@@ -231,7 +242,7 @@ void Decoder::resolve_branches() {
 }
 
 std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) const {
-  const std::string form = ptx::canonical_form(instruction.opcode);
+  const std::string form = spelling_of(instruction.opcode);
   std::vector<std::string> result;
   for (size_t at = 0; at <= form.size();) {
     const size_t end = std::min(form.find('.', at), form.size());

@@ -103,16 +103,17 @@ void Decoder::lay_out_memory() {
     shared += variable.bytes;
     limit(shared, largest_shared, "shared memory");
   }
-  for (size_t f = 0; f < module_->functions.size(); ++f) {
-    const ptx::Function& function = module_->functions[f];
-    if (function.entry && static_cast<int32_t>(f) != code_->entry) continue;
+  std::vector<int32_t> reached = call_graph_.reached_from(code_->entry);
+  std::sort(reached.begin(), reached.end());
+  for (const int32_t f : reached) {
+    const ptx::Function& function = module_->functions[static_cast<size_t>(f)];
     for (size_t v = 0; v < function.variables.size(); ++v) {
       const ptx::Variable& variable = function.variables[v];
       int64_t& next = variable.space == Space::shared ? shared : local;
       next = align_up(next, variable.align);
-      function_offsets_[{static_cast<int32_t>(f), static_cast<int32_t>(v)}] = next;
-      name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next,
-                static_cast<int32_t>(f), static_cast<int32_t>(v));
+      function_offsets_[{f, static_cast<int32_t>(v)}] = next;
+      name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next, f,
+                static_cast<int32_t>(v));
       next += variable.bytes;
     }
     limit(local, largest_local, "local memory per thread");
@@ -122,7 +123,7 @@ void Decoder::lay_out_memory() {
       const size_t inputs = function.parameters.size();
       const ptx::Parameter& parameter = p < inputs ? function.parameters[p] : function.returns[p - inputs];
       local = align_up(local, parameter.align);
-      function_offsets_[{static_cast<int32_t>(f), -1 - static_cast<int32_t>(p)}] = local;
+      function_offsets_[{f, -1 - static_cast<int32_t>(p)}] = local;
       local += parameter.bytes;
     }
     limit(local, largest_local, "local memory per thread");

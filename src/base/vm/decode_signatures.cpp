@@ -101,7 +101,8 @@ void Decoder::append_uses(const Op& op, bool written) {
   const auto slots = [&](uint32_t first, uint32_t last) {
     for (uint32_t i = first; i < last && slots_are_registers(op); ++i) {
       const Cell cell = cell_at(op.slots[i]);
-      uses.push_back({op.slots[i], cell, Purpose::value, element_type(op, cell)});
+      uses.push_back({op.slots[i], cell, op.row->flow == Flow::copy_bulk ? Purpose::address : Purpose::value,
+                      element_type(op, cell)});
     }
   };
   if (written) {

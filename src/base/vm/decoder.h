@@ -19,6 +19,7 @@ class Decoder {
  public:
   Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry);
   std::shared_ptr<const Code> decode();
+  std::shared_ptr<const Code> lay_out();
 
   // For the decode functions of rows:
   /// Slot of a source operand read as `type`: register, immediate, special register or address of a symbol.

@@ -9,13 +9,22 @@
 #include <vector>
 
 #include "src/base/vm/approximate.h"
+#include "src/base/vm/permutation.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
 
 /// Op::immediate of barriers.
-enum BarrierMode : uint64_t { barrier_sync, barrier_arrive, barrier_popc, barrier_and, barrier_or };
+enum BarrierMode : uint64_t {
+  barrier_sync,
+  barrier_arrive,
+  barrier_popc,
+  barrier_and,
+  barrier_or,
+  barrier_cluster_arrive,
+  barrier_cluster_wait
+};
 
 /// What one exponential instruction saw; order-preserving integers of its arguments
 /// (LaneKit::argument_range).
@@ -55,9 +64,13 @@ class Engine {
     start_block(worker_, linear_index);
     Block& block = worker_.block;
     if constexpr (has(hook::begin_block)) trace_.begin_block(block);
-    for (bool running = true; running && !block.trap;) {
+    const uint64_t order = block.context->order, warps = block.warps.size();
+    uint64_t round = 0;
+    for (bool running = true; running && !block.trap; ++round) {
       running = false;
-      for (Warp& warp : block.warps) {
+      const Permutation turns(order > 1 ? order + round : order, warps);
+      for (uint64_t turn = 0; turn < warps; ++turn) {
+        Warp& warp = block.warps[turns(turn)];
         if (warp.state != WarpState::running) continue;
         run_warp(warp);
         if (block.trap) break;
@@ -66,21 +79,26 @@ class Engine {
       if constexpr (has(hook::released)) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
-    if (!block.trap) warpgroups_agree(block);
+    if (!block.trap && warpgroups_agree(block)) {
+      land_rest(block);
+      tell_landed(block);
+    }
     if constexpr (has(hook::end_block)) trace_.end_block(block);
   }
 
  private:
   static constexpr bool has(unsigned one) { return (Trace::hooks & one) != 0; }
-  static constexpr uint64_t slice =
-      uint64_t{1} << 18;  // instructions before other warps get a turn (a warp may spin on another)
+  /// Instructions before other warps get a turn (a warp may spin on another); of a shuffled order.
+  static constexpr uint64_t slice = uint64_t{1} << 18, short_slice = 300;
 
   void run_warp(Warp& warp) {
     const Op* const code = warp.block->context->code->ops.data();
     const uint64_t budget = warp.block->context->instruction_budget;
-    const uint64_t stop = std::min(budget, warp.executed + slice);
+    const uint64_t turn = warp.block->context->order > 1 ? short_slice : slice;
+    uint64_t stop = std::min(budget, warp.executed + turn);
     uint64_t executed = warp.executed, lanes = 0;
     alignas(64) uint64_t scratch[32];
+    bool yields = false;
     for (;;) {
       while (warp.current.pc == warp.current.reconverge)
         if (!next_split(warp)) goto done;
@@ -111,6 +129,16 @@ class Engine {
           break;
         case Kind::warp:
           if (!op.row->warp(warp, op, mask)) goto done;
+          if (!warp.block->landed.empty()) tell_landed(*warp.block);
+          if (warp.stalls) {
+            warp.stalls = false;
+            goto done;
+          }
+          if (warp.yields) {
+            warp.yields = false;
+            yields = true;
+            stop = executed;
+          }
           break;
         case Kind::async_wait:
           wait_for_copies(warp, op, mask);
@@ -125,6 +153,7 @@ class Engine {
               goto done;
             }
             control(warp, op, mask);
+            if (yields) take_turns(warp);
             goto done;
           }
           if (!control(warp, op, mask)) goto done;
@@ -190,6 +219,15 @@ class Engine {
     }
     warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (first & mask);
     if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
+  }
+
+  /// What lanes wait for may be what others of their warp do on another path to the same place.
+  static void take_turns(Warp& warp) {
+    if (warp.stack.empty()) return;
+    Split& other = warp.stack.back();
+    if (other.reconverge == warp.current.reconverge && other.pc != other.reconverge &&
+        (other.mask & warp.live))
+      std::swap(other, warp.current);
   }
 
   /// Takes the next split that still has lanes. False: the warp has ended.
@@ -295,8 +333,17 @@ class Engine {
         std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
       }
       if constexpr (has(hook::landed))
-        trace_.landed(warp, Landing{entry.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+        trace_.landed(warp, Landing{entry.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes,
+                                    ptx::Space::shared, ptx::Space::global});
     });
+  }
+
+  /// The trace hears of bulk copies that have landed.
+  void tell_landed(Block& block) {
+    if constexpr (has(hook::landed))
+      for (const BulkCopy& copy : block.landed)
+        each_landing(copy, [&](const Landing& landing) { trace_.landed(block.warps[copy.warp], landing); });
+    block.landed.clear();
   }
 
   Worker& worker_;

@@ -45,6 +45,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+double Binades::median() const {
+  uint64_t all = 0, below = 0;
+  for (const uint32_t count : counts) all += count;
+  for (size_t i = 0; i < counts.size(); ++i)
+    if ((below += counts[i]) * 2 > all) return std::ldexp(1, static_cast<int>(i) - 32);
+  return 0;
+}
+
 double half_value(uint32_t bits) {
   return half_values()[bits & 0xffff];
 }
@@ -85,6 +93,7 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> 
   if (f.multiplies && !clamps) f.slopes = Facts::Slopes::product;
   f.own_roundoff = signature.form.operation == Operation::lg2 ? kLogarithmRoundoff : kStepRoundoff;
   f.decides = signature.control != Control::none;
+  f.decides |= flow == Flow::copy_bulk;
   for (const Access& access : signature.accesses)
     f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
   for (const Use& use : signature.writes) f.writes_predicates |= use.cell == Cell::mask;
@@ -107,6 +116,7 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
     counts.edges.assign(code->ops.size(), {});
+    counts.amplified.assign(code->ops.size(), {});
     scratch_.reset(4 * 32, ErrorKind::none);
   }
   unsure_.clear();
@@ -292,8 +302,31 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   op.row->real(step);
   if (facts(op).adds && !shifters_.empty()) round_to_integer(op, which, arity, r);
   if (plan_.strict) widen(op, arity, which, r);
+  if (parts_count == 0 && !plan_.strict) note_amplified(warp, op, arity, which, r, mask);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, int arity, const int* which,
+                                             const Result& r, uint32_t mask) {
+  Amplified& seen = counts.amplified[op_index(op)];
+  each_lane(mask, [&](int lane) {
+    const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
+    const double error = std::fabs(r.error[lane]) / size;
+    if (!(error > 0) || !std::isfinite(error)) return;
+    double largest = 0;
+    for (int k = 0; k < arity; ++k) {
+      const Operand& operand = operands_[static_cast<size_t>(which[k])];
+      const double off = std::fabs(operand.error[lane]);
+      if (off > 0) largest = std::max(largest, off / std::fabs(operand.value[lane] + operand.error[lane]));
+    }
+    if (!(largest > 0) || !std::isfinite(error / largest)) return;
+    seen.errors.add(error), seen.growths.add(error / largest);
+    if (error <= seen.error) return;
+    seen.error = error, seen.value = r.value[lane], seen.exact = exact, seen.block = block_->linear;
+    seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);
+  });
 }
 
 /// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.
@@ -369,8 +402,9 @@ uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int 
   });
   if (!parted || counts.first.op >= 0) return kept;
   const int lane = std::countr_zero(parted);
-  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  counts.first = {block_->linear, order_, static_cast<int32_t>(index), thread, r.value[lane], r.error[lane]};
+  const uint32_t thread = warp.number * 32 + static_cast<uint32_t>(lane);
+  counts.first = {linear_of_block(warp), order_,       static_cast<int32_t>(index), thread,
+                  r.value[lane],         r.error[lane]};
   return kept;
 }
 

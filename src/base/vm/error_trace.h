@@ -14,7 +14,9 @@
 // (error_trace_choices.cpp): a selection gives the other operand, anything else is lost, and from a branch
 // on, all that the block writes.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,13 +43,37 @@ struct Parting {
   double value = 0, error = 0;
 };
 
+/// By binades, so that threads merge without rounding: how many values lie in [2^(i - 32), 2^(i - 31)); the
+/// first and the last hold what is beyond.
+struct Binades {
+  std::array<uint32_t, 64> counts{};
+  void add(double x) { ++counts[static_cast<size_t>(std::clamp(std::ilogb(x), -32, 31) + 32)]; }
+  void merge(const Binades& other) {
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  }
+  /// The lower end of the binade with the median; 0 of nothing.
+  double median() const;
+};
+
+/// How an op's results differ from exact, relative to themselves, and how many times as much as the worst of
+/// their operands: a difference of nearly equal numbers, an exponential of a large one. Of results that have
+/// an error, and operands with one.
+struct Amplified {
+  Binades errors, growths;
+  double error = 0;  ///< the largest, and where it was
+  double value = 0, exact = 0;
+  uint64_t block = 0;
+  uint32_t thread = 0;
+};
+
 /// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.
 struct OpErrors {
-  std::vector<uint64_t> roundings;  ///< by op: lanes whose own rounding was not zero
-  std::vector<double> largest;      ///< by op: largest |own rounding| / |result|
-  std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
-  Parting first;                    ///< in the order of blocks, then of execution
-  uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
+  std::vector<uint64_t> roundings;   ///< by op: lanes whose own rounding was not zero
+  std::vector<double> largest;       ///< by op: largest |own rounding| / |result|
+  std::vector<EdgeSeen> edges;       ///< by op: what may leave its range (shadow_edges.h)
+  std::vector<Amplified> amplified;  ///< by op; of a trace that is not strict
+  Parting first;                     ///< in the order of blocks, then of execution
+  uint64_t ended = 0;                ///< shadows that ended at a value that is not finite
   /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches,
   /// exits and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
@@ -206,6 +232,7 @@ class ErrorTrace : public PlainTrace {
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
+  void note_amplified(const Warp&, const Op&, int arity, const int* which, const Result&, uint32_t mask);
   void widen(const Op&, int arity, const int* which, Result&) const;
   void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
   const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;

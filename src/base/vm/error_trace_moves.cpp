@@ -341,8 +341,14 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
 template <int parts_count>
 void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
   each_row(landing, [&](const TransferRow& row) {
-    each_place(warp, row.to, row.mask, true, [&](const Places& to) { overwrite(to, landing.bytes); });
-    move(warp, row);
+    each_place(warp, row.to, row.mask, true, [&](const Places& to) {
+      overwrite(to, landing.bytes);
+      if (landing.combines && plan_.strict && to.cells)
+        each_lane(to.mask, [&](int lane) {
+          std::fill_n(&to.cells->kind[to.at[lane]], std::max(landing.bytes / 2u, 1u), ErrorKind::lost);
+        });
+    });
+    if (!landing.combines) move(warp, row);
   });
 }
 

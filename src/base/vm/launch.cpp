@@ -6,10 +6,12 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <numeric>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
+#include "src/base/program/tile_map_bytes.h"
 #include "src/base/vm/opcode.h"
 
 namespace assay::vm {
@@ -17,7 +19,8 @@ namespace {
 
 constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
 constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
-constexpr uint32_t largest_shared = 227 * 1024;          // bytes per block, the most an sm_90 block may have
+constexpr uint32_t largest_cluster = 16;  // blocks, with cudaFuncAttributeNonPortableClusterSizeAllowed
+constexpr uint32_t largest_shared = 227 * 1024;  // bytes per block, the most an sm_90 block may have
 
 /// One module, parsed by the first thread that asks for it; others wait for that module alone.
 struct Cached {
@@ -78,6 +81,21 @@ void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
   }
 }
 
+/// As the launch says, or the entry; a launch that says another is refused.
+std::array<uint32_t, 3> cluster_of(const Launch& launch, const ptx::Function& entry, const std::string& who) {
+  const auto& required = entry.required_cluster;
+  std::array<uint32_t, 3> cluster = launch.cluster;
+  if (cluster[0] == 0)
+    for (size_t i = 0; i < 3; ++i) cluster[i] = static_cast<uint32_t>(std::max(required[i], 1));
+  for (size_t i = 0; i < 3; ++i)
+    if (cluster[i] == 0 || (required[0] != 0 && cluster[i] != static_cast<uint32_t>(required[i])))
+      throw BadInput(
+          fmt::format("{} has clusters of {} x {} x {} blocks, the entry is compiled for {} x {} x {} "
+                      "(.reqnctapercluster)",
+                      who, cluster[0], cluster[1], cluster[2], required[0], required[1], required[2]));
+  return cluster;
+}
+
 template <class T>
 void put(std::vector<std::byte>& block, int64_t offset, T value) {
   std::memcpy(block.data() + offset, &value, sizeof value);
@@ -90,7 +108,7 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   const std::shared_ptr<Cached> module = cached(source);
   const std::lock_guard lock(module->mutex);
   if (!module->module)
-    module->module = std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path));
+    module->module = std::make_shared<const ptx::Module>(ptx::parse_functions(*source.ptx, source.path));
   std::shared_ptr<const Code>& code = module->entries[entry];
   if (!code) code = decode(module->module, entry);
   return code;
@@ -102,6 +120,7 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
   context_.poison = program.poison;
+  context_.order = options.order;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
   for (const Launch& launch : program.launches) {
     const Module* source = nullptr;
@@ -230,13 +249,26 @@ bool PreparedProgram::has_pages() const {
                      [](const Allocation& a) { return a.pages != nullptr; });
 }
 
+uint64_t first_of_cluster(uint64_t block, const std::array<uint32_t, 3>& grid,
+                          const std::array<uint32_t, 3>& cluster) {
+  std::array<uint32_t, 3> at = unfold(block, grid);
+  for (size_t i = 0; i < 3; ++i) at[i] -= at[i] % cluster[i];
+  return (uint64_t{at[2]} * grid[1] + at[1]) * grid[0] + at[0];
+}
+
 BlockList PreparedProgram::blocks(size_t index) const {
   const auto& grid = program_.launches[index].grid;
   const uint64_t all = uint64_t{grid[0]} * grid[1] * grid[2];
-  if (program_.blocks.empty()) return {all, {}};
-  std::vector<uint64_t> chosen = chosen_blocks(program_.blocks, all);
+  const std::array<uint32_t, 3>& cluster = clusters_[index];
+  const bool whole = program_.blocks.empty();
+  if (whole && count_of(cluster) == 1) return {all, {}, Permutation(options_.order, all)};
+  std::vector<uint64_t> chosen = whole ? std::vector<uint64_t>(all) : chosen_blocks(program_.blocks, all);
+  if (whole) std::iota(chosen.begin(), chosen.end(), uint64_t{0});
+  for (uint64_t& block : chosen) block = first_of_cluster(block, grid, cluster);
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   const uint64_t count = chosen.size();
-  return {count, std::move(chosen)};
+  return {count, std::move(chosen), Permutation(options_.order, count)};
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.
@@ -263,6 +295,17 @@ void PreparedProgram::lay_out_parameters(size_t index) {
     throw BadInput(fmt::format("{} needs {} bytes of shared memory, a block has {}", who,
                                uint64_t{code.shared_bytes} + launch.shared_bytes, largest_shared));
 
+  const std::array<uint32_t, 3> cluster = cluster_of(launch, entry, who);
+  if (uint64_t{count_of(cluster)} > largest_cluster)
+    throw BadInput(fmt::format("{} has clusters of {} blocks, at most {} are possible", who,
+                               count_of(cluster), largest_cluster));
+  for (size_t i = 0; i < 3; ++i)
+    if (launch.grid[i] % cluster[i] != 0)
+      throw BadInput(
+          fmt::format("{} has a grid of {} x {} x {} blocks, which clusters of {} x {} x {} do not fill", who,
+                      launch.grid[0], launch.grid[1], launch.grid[2], cluster[0], cluster[1], cluster[2]));
+  clusters_.push_back(cluster);
+
   std::vector<std::byte> block(entry.parameters.empty() ? 0
                                                         : static_cast<size_t>(entry.parameters.back().offset +
                                                                               entry.parameters.back().bytes));
@@ -274,13 +317,13 @@ void PreparedProgram::lay_out_parameters(size_t index) {
   };
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const ptx::Parameter& parameter = entry.parameters[i];
-    const auto refuse = [&](const TileMap&, uint64_t, std::byte*) {
-      throw BadInput(
-          fmt::format("{}: argument {} ({}) holds a tensor map, which the machine cannot follow; use "
-                      "--backend cuda",
-                      who, i, parameter.name));
+    const auto encode = [&](const TileMap& map, uint64_t at, std::byte* to) {
+      if (const std::string fault = fault_of(map, at); !fault.empty())
+        throw BadInput(
+            fmt::format("{}: argument {} ({}) holds a tensor map with {}", who, i, parameter.name, fault));
+      encode_tile_map(map, at, to);
     };
-    const std::vector<std::byte> bytes = filled(launch.arguments[i], address, refuse);
+    const std::vector<std::byte> bytes = filled(launch.arguments[i], address, encode);
     std::copy(bytes.begin(), bytes.end(), block.begin() + parameter.offset);
   }
   parameters_.push_back(std::move(block));
@@ -322,6 +365,9 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
   context_.code = &code;
   context_.memory = &memory_;
   context_.launch = &launch;
+  context_.cluster = clusters_[index];
+  context_.explicit_cluster =
+      launch.cluster[0] != 0 || module.functions[static_cast<size_t>(code.entry)].required_cluster[0] != 0;
   context_.launch_index = static_cast<int32_t>(index);
   return context_;
 }

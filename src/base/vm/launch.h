@@ -1,6 +1,7 @@
 // A program made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything
 // that can be wrong with the program or its PTX is found here, before anything runs.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,16 +12,25 @@
 
 #include "src/base/program/buffers.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/permutation.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
 
-/// The blocks of a launch that run, in order.
+/// The blocks of a launch that run, in order; of a cluster the first.
 struct BlockList {
   uint64_t count = 0;
   std::vector<uint64_t> chosen;  ///< by Program::blocks, ascending; empty where all run
-  uint64_t operator[](uint64_t turn) const { return chosen.empty() ? turn : chosen[turn]; }
+  Permutation order{};           ///< of the turns, by MachineOptions::order
+  uint64_t operator[](uint64_t turn) const {
+    const uint64_t at = order(turn);
+    return chosen.empty() ? at : chosen[at];
+  }
 };
+
+/// The first block of the cluster that `block` is in.
+uint64_t first_of_cluster(uint64_t block, const std::array<uint32_t, 3>& grid,
+                          const std::array<uint32_t, 3>& cluster);
 
 class PreparedProgram {
  public:
@@ -67,6 +77,7 @@ class PreparedProgram {
   std::vector<std::shared_ptr<const Code>> codes_;       ///< by launch
   std::map<const ptx::Module*, Variables> variables_;
   std::vector<std::vector<std::byte>> parameters_;  ///< by launch
+  std::vector<std::array<uint32_t, 3>> clusters_;   ///< by launch
   LaunchContext context_;
 };
 

@@ -113,7 +113,9 @@ Outcome run(const Program& program, const TensorMap& inputs, const MachineOption
     const BlockList blocks = prepared.blocks(i);
     uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
                                            : std::max(1u, std::thread::hardware_concurrency());
-    threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks.count);
+    threads = context.code->global_atomics || prepared.has_pages() || options.order
+                  ? 1
+                  : std::min(threads, blocks.count);
     Progress progress;
     const auto work = [&] {
       if (options.branches)

@@ -18,6 +18,10 @@ struct MachineOptions {
   int threads = 0;                  ///< 0: all cores
   uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
   bool branches = false;            ///< run() notes which sides of its guards a run took
+  /// The order of blocks and warps, where a program leaves it open. 0: ascending, each warp until it waits.
+  /// 1: descending. Any other: shuffled by that number, warps taking turns of a few hundred instructions;
+  /// the same order for the same number. All but 0 run on one thread.
+  uint64_t order = 0;
 };
 
 /// Runs every launch of the program. Throws BadInput for PTX the machine cannot run (opcode, line and kernel

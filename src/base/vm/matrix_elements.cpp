@@ -26,7 +26,8 @@ MatrixSources matrix_sources(const Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!form.warpgroup) return {};
   return {form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0],
-          ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0};
+          ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0,
+          uint64_t{warp.rank} * warp.block->shared_stride};
 }
 
 MatrixElements::MatrixElements(const Warp& warp, const Op& op)
@@ -42,6 +43,7 @@ MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources&
   if (form_.a_in_shared) a_matrix_ = decode_descriptor(sources.a_descriptor);
   b_matrix_ = decode_descriptor(sources.b_descriptor);
   adds_ = sources.adds;
+  shared_base_ = sources.shared_base;
 }
 
 // The inverse of a_place, b_place and sum_place.
@@ -49,8 +51,8 @@ ElementPlace MatrixElements::a(int row, int k) const {
   const int bits = format_of(form_.a).bits, per = per_register(bits), group = k / per;
   if (form_.a_in_shared)
     return {-1, 0, 0,
-            shared_byte(a_matrix_, form_.a_by_column, bits, first_row_ + static_cast<uint32_t>(row),
-                        static_cast<uint32_t>(k))};
+            shared_base_ + shared_byte(a_matrix_, form_.a_by_column, bits,
+                                       first_row_ + static_cast<uint32_t>(row), static_cast<uint32_t>(k))};
   const int blocks = form_.rows == 32 ? 2 : 1;
   const int reg = form_.rows == 8
                       ? group / 4
@@ -62,8 +64,8 @@ ElementPlace MatrixElements::b(int k, int column) const {
   const int bits = format_of(form_.b).bits, per = per_register(bits), group = k / per;
   if (form_.warpgroup)
     return {-1, 0, 0,
-            shared_byte(b_matrix_, form_.b_by_row, bits, static_cast<uint32_t>(column),
-                        static_cast<uint32_t>(k))};
+            shared_base_ + shared_byte(b_matrix_, form_.b_by_row, bits, static_cast<uint32_t>(column),
+                                       static_cast<uint32_t>(k))};
   const int reg = group / 4 + column / 8 * (form_.b_registers() / form_.tiles);
   return {first_b_ + reg, 4 * (column % 8) + group % 4, k % per * bits, 0};
 }

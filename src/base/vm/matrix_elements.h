@@ -20,7 +20,8 @@ struct ElementPlace {
 /// What a wgmma reads from registers beside fragments.
 struct MatrixSources {
   uint64_t a_descriptor = 0, b_descriptor = 0;
-  bool adds = true;  ///< D = A B + C
+  bool adds = true;          ///< D = A B + C
+  uint64_t shared_base = 0;  ///< of the warp's block in Block::shared
 };
 MatrixSources matrix_sources(const Warp&, const Op&);
 
@@ -63,6 +64,7 @@ class MatrixElements {
   int first_a_, first_b_, first_c_;
   uint32_t first_row_ = 0;  ///< of the warp in its warpgroup
   MatrixDescriptor a_matrix_{}, b_matrix_{};
+  uint64_t shared_base_ = 0;
 };
 
 /// Row of A, counted in its warpgroup, where the warp's rows begin.
@@ -80,9 +82,10 @@ void each_shared_piece(const Warp& warp, const Op& op, Visit visit) {
     const int lines = mn_major ? 16 : count, per_line = mn_major ? count / 8 : 2;
     for (int line = 0; line < lines; ++line)
       for (int piece = 0; piece < per_line; ++piece)
-        visit(operand,
-              uint64_t{piece_address(matrix, mn_major, static_cast<uint32_t>(mn_major ? line : first + line),
-                                     static_cast<uint32_t>(mn_major ? first / 8 + piece : piece))});
+        visit(operand, sources.shared_base +
+                           uint64_t{piece_address(
+                               matrix, mn_major, static_cast<uint32_t>(mn_major ? line : first + line),
+                               static_cast<uint32_t>(mn_major ? first / 8 + piece : piece))});
   };
   if (form.a_in_shared) pieces('A', sources.a_descriptor, form.a_by_column, first_row_of(warp), 16);
   pieces('B', sources.b_descriptor, form.b_by_row, 0, form.columns());

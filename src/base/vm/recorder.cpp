@@ -93,8 +93,8 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane, ptx::Ty
                                Dependence dependence) {
   LoggedEvent e;
   e.site = site(op);
-  e.block = static_cast<uint32_t>(block_->linear);
-  e.thread = static_cast<uint16_t>(warp.index * 32 + static_cast<uint32_t>(lane));
+  e.block = static_cast<uint32_t>(linear_of_block(warp));
+  e.thread = static_cast<uint16_t>(warp.number * 32 + static_cast<uint32_t>(lane));
   e.result_bits = result, e.result_type = type, e.dependence = dependence;
   return e;
 }

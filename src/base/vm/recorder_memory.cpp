@@ -75,13 +75,16 @@ void Recorder::carry(const Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void Recorder::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask, [&](int lane) {
-    for (uint32_t byte = landing.copied[lane]; byte < landing.bytes; byte += 2)
-      cells_.shared()[(landing.shared[lane] + byte) / 2] = {};
+  each_lane(landing.mask, [&](int piece) {
+    const BytePlace to{no_slot, landing.to_space, piece, landing.to[piece]};
+    for (uint32_t byte = landing.copied[piece]; byte < landing.bytes; byte += 2)
+      write(warp, to, static_cast<int>(byte / 2), {}, -1);
   });
   each_transfer(landing, [&](const Transfer& t) {
-    for (int half = 0; 2 * half < static_cast<int>(t.bytes); half++)
-      write(warp, t.to, half, read(warp, t.from, half), -1);
+    for (int half = 0; 2 * half < static_cast<int>(t.bytes); half++) {
+      const ProvenanceCell came = read(warp, t.from, half);
+      write(warp, t.to, half, landing.combines ? unite(read(warp, t.to, half), came) : came, -1);
+    }
   });
 }
 
@@ -97,9 +100,8 @@ void Recorder::keep_memory(const Warp& warp, const Op& op, uint32_t mask) {
     uint64_t at = address[lane], old = 0;
     const bool windowed = op.space == ptx::Space::generic && at - shared_window < window_bytes;
     if (op.space == ptx::Space::shared || windowed) {
-      at -= windowed ? shared_window : 0;
-      if (at + op.element_bytes <= block_->shared.size())
-        std::memcpy(&old, block_->shared.data() + at, op.element_bytes);
+      at = shared_place(warp, at - (windowed ? shared_window : 0), op.element_bytes, true);
+      if (at != no_shared) std::memcpy(&old, block_->shared.data() + at, op.element_bytes);
     } else if (const int found = block_->context->memory->find(at, op.element_bytes); found >= 0) {
       const Allocation& a = block_->context->memory->allocations()[static_cast<size_t>(found)];
       std::memcpy(&old, a.pages ? a.pages->at(at - a.base) : a.data + (at - a.base), op.element_bytes);

@@ -48,6 +48,9 @@ std::vector<Row> make_rows() {
   add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
+  add_cluster_rows(table);
+  add_bulk_copy_rows(table);
+  add_tensor_copy_rows(table);
   for (Row& row : table) row.form = ptx::form_of(alternatives(row.pattern).front());
   return table;
 }
@@ -74,6 +77,17 @@ const Index& index() {
     Index result;
     for (const Row& row : rows())
       for (const std::string& form : forms_of(row)) result.emplace(form, &row);
+    return result;
+  }();
+  return made;
+}
+
+/// The table's spelling by what all spellings have in common.
+const std::unordered_map<std::string, std::string>& spellings() {
+  static const std::unordered_map<std::string, std::string> made = [] {
+    std::unordered_map<std::string, std::string> result;
+    for (const Row& row : rows())
+      for (const std::string& form : forms_of(row)) result.emplace(ptx::unordered_form(form), form);
     return result;
   }();
   return made;
@@ -172,10 +186,17 @@ std::vector<std::string> forms_of(const Row& row) {
   return forms;
 }
 
+std::string spelling_of(std::string_view opcode) {
+  std::string canonical = ptx::canonical_form(opcode);
+  if (index().contains(canonical)) return canonical;
+  const auto found = spellings().find(ptx::unordered_form(canonical));
+  return found == spellings().end() ? canonical : found->second;
+}
+
 const Row* find_row(std::string_view opcode) {
   const auto exact = index().find(std::string(opcode));
   if (exact != index().end()) return exact->second;
-  const auto found = index().find(ptx::canonical_form(opcode));
+  const auto found = index().find(spelling_of(opcode));
   return found == index().end() ? nullptr : found->second;
 }
 

@@ -61,6 +61,28 @@ void fields(Io& io, ShadowLine& x) {
   ASSAY_FIELD(largest);
 }
 
+/// A source line that makes large relative errors out of small ones.
+struct ShadowAmplifier {
+  SourceLocation where;
+  std::string instruction;
+  double error = 0;             ///< relative, of its results: the median's binade
+  double growth = 0;            ///< times the largest relative error of their operands: likewise
+  double value = 0, exact = 0;  ///< the result that is furthest off
+  std::array<uint32_t, 3> block{}, thread{};
+};
+template <typename Io>
+void fields(Io& io, ShadowAmplifier& x) {
+  io.type("amplifier", "a source line that makes large relative errors out of small ones");
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(error, "relative, of its results: where the median's binade begins");
+  ASSAY_FIELD(growth, "times the largest relative error of their operands: likewise");
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+}
+
 /// The first instruction instance whose result is further than `threshold` from exact, relative to it.
 struct ShadowParting {
   SourceLocation where;
@@ -125,6 +147,9 @@ struct ShadowReport {
   std::optional<ShadowElement> element;  ///< the one asked for, where it carries a shadow
   std::vector<ShadowEdge> edges;         ///< one per source line and opcode, nearest first
   std::vector<ShadowLine> lines;         ///< largest share first; empty where attribution was not affordable
+  /// Where an output's errors are many times what the run's instructions round: those whose results are off
+  /// by a share of that and have amplified, the strongest first.
+  std::vector<ShadowAmplifier> amplifiers;
   /// Only where an output element is itself that far off, relative to itself or to its output's root mean
   /// square, whichever is larger: small differences of large numbers part on the way in correct programs too.
   std::optional<ShadowParting> parting;
@@ -140,6 +165,7 @@ void fields(Io& io, ShadowReport& x) {
   ASSAY_LATER(element);
   ASSAY_LATER(edges, "how near each instruction came to where its format ends, nearest first");
   ASSAY_FIELD(lines);
+  ASSAY_LATER(amplifiers, "lines that make large relative errors out of small ones, the strongest first");
   ASSAY_FIELD(parting);
   ASSAY_FIELD(ended);
   ASSAY_FIELD(lane_instructions);

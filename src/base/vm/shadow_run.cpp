@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/shadow_pass.h"
@@ -124,6 +126,44 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
   std::stable_sort(edges.begin(), edges.end(),
                    [](const ShadowEdge& a, const ShadowEdge& b) { return a.distance < b.distance; });
   return edges;
+}
+
+/// Errors of an output, relative to its size, that are so many times the largest rounding were amplified;
+/// less than kAmplifies times is what a sum of a few terms does by itself, and less than a share of the
+/// output's error (or of all of a value) is not what made it.
+constexpr double kManyRoundings = 16, kAmplifies = 16, kShare = 0x1p-4;
+constexpr size_t kAmplifiers = 3;
+
+std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& program, const Lines& lines,
+                                           const std::vector<ShadowOutput>& outputs) {
+  double rounding = 0, worst = 0;
+  for (const OpErrors& launch : pass.launches)
+    for (const double largest : launch.largest) rounding = std::max(rounding, largest);
+  for (const ShadowOutput& o : outputs)
+    if (o.rms_error > 0 && o.rms_exact > 0) worst = std::max(worst, o.rms_error / o.rms_exact);
+  std::vector<ShadowAmplifier> found;
+  if (!(worst > kManyRoundings * rounding)) return found;
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].amplified.size(); ++op) {
+      const Amplified& a = pass.launches[i].amplified[op];
+      const double error = a.errors.median(), growth = a.growths.median();
+      if (!(error >= kShare * std::min(worst, 1.0)) || growth < kAmplifies || lines.of_op[i][op] < 0)
+        continue;
+      found.push_back({lines.where[static_cast<size_t>(lines.of_op[i][op])],
+                       opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]), error, growth,
+                       a.value, a.exact, unfold(a.block, program.launches[i].grid),
+                       unfold(a.thread, program.launches[i].block)});
+    }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.growth > b.growth; });
+  // Of an unrolled loop's copies of a line the strongest.
+  std::set<std::tuple<std::string, int, std::string>> told;
+  std::erase_if(found, [&](const ShadowAmplifier& a) {
+    return !told.emplace(a.where.file, a.where.file.empty() ? a.where.ptx_line : a.where.line, a.instruction)
+                .second;
+  });
+  if (found.size() > kAmplifiers) found.resize(kAmplifiers);
+  return found;
 }
 
 std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions& options) {
@@ -248,6 +288,7 @@ ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const M
   }
   report.element = element_of(pass, options);
   report.edges = edges_of(pass, lines);
+  report.amplifiers = amplifiers_of(pass, program, lines, report.outputs);
   if (parted) report.parting = parting_of(pass, program, lines, options.parting);
   report.seconds = seconds_since(start);
   if (options.by_line && !report.outputs.empty() && bytes_to_follow(program) <= options.by_line_bytes) {

@@ -36,6 +36,8 @@ Access access_of(const Meaning& meaning, const ptx::Form& form, Role role, size_
                    : role == Role::store_to ? Direction::write
                                             : Direction::update;
   made.space = form.space == ptx::Space::none ? ptx::Space::generic : form.space;
+  // The first space written is where it goes.
+  if (meaning.flow == Flow::copy_bulk && role == Role::load_from) made.space = ptx::Space::generic;
   if (meaning.flow == Flow::copy_async)
     made.space = role == Role::load_from ? ptx::Space::global : ptx::Space::shared;
   made.proxy = meaning.asynchronous.proxy;
@@ -43,7 +45,7 @@ Access access_of(const Meaning& meaning, const ptx::Form& form, Role role, size_
   const bool by_rows = meaning.flow == Flow::load_matrix || meaning.flow == Flow::store_matrix;
   if (by_rows) made.reach = Access::Reach::rows, made.bytes = 16;
   if (meaning.flow == Flow::load || meaning.flow == Flow::store || meaning.flow == Flow::atomic ||
-      meaning.asynchronous.completion == Completion::mbarrier)
+      (meaning.flow == Flow::none && meaning.asynchronous.completion == Completion::mbarrier))
     made.bytes = uint32_t{form.vector} * static_cast<uint32_t>(ptx::bytes_of(form.type()));
   return made;
 }

@@ -40,6 +40,7 @@ enum class Flow : uint8_t {
   store_matrix,  ///< stmatrix
   move_matrix,   ///< movmatrix
   copy_async,    ///< global to shared memory, landing later (Trace::landed)
+  copy_bulk,     ///< from memory to memory, landing later (Trace::landed)
   parameters     ///< a call's results, copied within local memory: Op::slots are (from, to, bytes)
 };
 
@@ -179,6 +180,9 @@ struct TextSignature {
 TextSignature signature_of(const ptx::Instruction&);
 /// Null: the machine has no such form.
 const Meaning* meaning_of(const ptx::Instruction&);
+/// An opcode as the table spells it: cache and ordering qualifiers dropped, the others in the table's order.
+/// Without a row its canonical form.
+std::string spelling_of(std::string_view opcode);
 /// Of one form of a row on one architecture.
 Evidence evidence_of(const Meaning&, std::string_view form, int architecture);
 

@@ -323,15 +323,19 @@ void SliceScan::add_sources(const Op& op, const Found& f) {
 void SliceScan::scan_landing() {
   const uint64_t* details = block_->details.data() + executed_->detail;
   const auto bytes = static_cast<uint32_t>(details[96]);
-  for (int lane = 31; lane >= 0; --lane) {
-    if (!(executed_->mask >> lane & 1)) continue;
-    const uint64_t shared = details[3 * lane], global = details[3 * lane + 1], copied = details[3 * lane + 2];
+  const auto from_space = static_cast<ptx::Space>(details[97]);
+  const bool combines = details[98] != 0;
+  for (int piece = 31; piece >= 0; --piece) {
+    if (!(executed_->mask >> piece & 1)) continue;
+    const int lane = details[99] ? static_cast<int>(details[99]) - 1 : piece;
+    const uint64_t at = details[3 * piece], from = details[3 * piece + 1], copied = details[3 * piece + 2];
     for (uint32_t byte = 0; byte < bytes; byte += 2) {
-      const BytePlace to{no_slot, ptx::Space::shared, lane, shared + byte};
+      const BytePlace to{no_slot, executed_->space, lane, at + byte};
       if (!wanted(to, 2)) continue;
       const int32_t node = add_node(lane, no_slot, 0, ptx::Type::none);
       define(to, 1, node);
-      if (node >= 0 && byte < copied) use_memory(node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
+      if (node >= 0 && byte < copied) use_memory(node, {no_slot, from_space, lane, from + byte}, 1);
+      if (node >= 0 && combines) use_memory(node, to, 1);
     }
   }
 }

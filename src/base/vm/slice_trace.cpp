@@ -12,6 +12,7 @@ void SliceTrace::begin_block(Block& block) {
   log_->code = code_;
   log_->launch = static_cast<uint32_t>(block.context->launch_index);
   log_->block = block.linear;
+  log_->cluster = block.context->cluster;
   log_->warps = static_cast<uint32_t>(block.warps.size());
   log_->shared_bytes = static_cast<uint32_t>(block.shared.size());
 }
@@ -63,7 +64,8 @@ void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
   if (signature.flow() != Flow::matrix) return;
   const MatrixSources sources = matrix_sources(warp, op);
   log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
-  log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});
+  log_->details.insert(log_->details.end(),
+                       {sources.a_descriptor, sources.b_descriptor, sources.adds, sources.shared_base});
 }
 
 void SliceTrace::landed(Warp& warp, const Landing& landing) {
@@ -71,13 +73,15 @@ void SliceTrace::landed(Warp& warp, const Landing& landing) {
   if (!log_) return;
   log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
                            static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
-                           true, ptx::Space::shared});
-  for (int lane = 0; lane < 32; ++lane) {
-    log_->details.push_back(landing.shared[lane]);
-    log_->details.push_back(landing.global[lane]);
-    log_->details.push_back(landing.copied[lane]);
+                           true, landing.to_space});
+  for (int piece = 0; piece < 32; ++piece) {
+    const bool lands = (landing.mask >> piece & 1) != 0;
+    log_->details.push_back(lands ? landing.to[piece] : 0);
+    log_->details.push_back(lands ? landing.from[piece] : 0);
+    log_->details.push_back(lands ? landing.copied[piece] : 0);
   }
-  log_->details.push_back(landing.bytes);
+  log_->details.insert(log_->details.end(), {landing.bytes, static_cast<uint64_t>(landing.from_space),
+                                             landing.combines, static_cast<uint64_t>(landing.lane + 1)});
 }
 
 }  // namespace assay::vm

@@ -27,6 +27,7 @@ struct BlockLog {
   uint64_t block = 0;
   const Code* code = nullptr;
   uint32_t warps = 0, shared_bytes = 0;
+  std::array<uint32_t, 3> cluster{1, 1, 1};
   std::vector<SliceRecord> records;
   std::vector<uint64_t> details;
   uint64_t bytes() const { return records.size() * sizeof(SliceRecord) + details.size() * sizeof(uint64_t); }

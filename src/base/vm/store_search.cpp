@@ -27,11 +27,8 @@ uint32_t bytes_of(const Op& op) {
 
 PlacedInstruction placed(const Warp& warp, const Op& op, int lane) {
   const LaunchContext& context = *warp.block->context;
-  const auto& size = context.launch->block;
-  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  return {context.code->module, context.launch_index,
-          op.function,          op.instruction,
-          warp.block->index,    {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]}};
+  const ThreadPlace at = place_of(warp, lane);
+  return {context.code->module, context.launch_index, op.function, op.instruction, at.block, at.thread};
 }
 
 struct Range {

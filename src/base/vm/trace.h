@@ -26,20 +26,30 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "src/base/ptx/type.h"
+
 namespace assay::vm {
 
 struct Warp;
 struct Block;
 struct Op;
 
-/// cp.async data arriving in shared memory: at the wait that covers it.
+/// Data of an asynchronous copy arriving: of a cp.async at the wait that covers it, a piece for each lane; of
+/// a bulk copy (bulk_copy.h) up to 32 pieces that one thread asked for.
 struct Landing {
-  const Op* op;            ///< the cp.async
-  uint32_t mask;           ///< lanes whose data lands now
-  const uint32_t* shared;  ///< [lane] destination offset
-  const uint64_t* global;  ///< [lane] source address
-  const uint32_t* copied;  ///< [lane] bytes taken from the source; the rest of `bytes` is zero
+  const Op* op;            ///< the copy
+  uint32_t mask;           ///< pieces that land now
+  const uint64_t* to;      ///< [piece] address; of shared memory the offset in Block::shared
+  const uint64_t* from;    ///< [piece]
+  const uint32_t* copied;  ///< [piece] bytes taken from the source; the rest of `bytes` comes from nowhere
   uint32_t bytes;
+  ptx::Space to_space, from_space;
+  int lane = -1;                         ///< who asked for them; -1: each lane for its own
+  bool combines = false;                 ///< with what is there already
+  uint64_t number = 0;                   ///< BulkCopy::number; 0: a cp.async
+  uint64_t barrier = ~uint64_t{0};       ///< place of its mbarrier in Block::shared; none: of a bulk group
+  bool is_first = true, is_last = true;  ///< of the bulk copy's pieces are among these
+  int issuer(int piece) const { return lane < 0 ? piece : lane; }
 };
 
 /// What a trace wants to see.

@@ -142,6 +142,16 @@ void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
   }
 }
 
+/// visit(BulkCopy) for those that the op has just issued.
+template <class Visit>
+void each_issued(const Warp& warp, Visit visit) {
+  const Block& block = *warp.block;
+  for (const BulkCopy& copy : block.loads)
+    if (copy.number >= block.first_new) visit(copy);
+  for (const auto& entry : warp.bulk.in_flight())
+    if (entry.work.number >= block.first_new) visit(entry.work);
+}
+
 /// PTX ISA, ldmatrix and stmatrix: lane l has of matrix i row l / 4, elements 2 (l mod 4) and the next;
 /// transposed: column l / 4. Untransposed the two are one word.
 template <class Visit>
@@ -229,19 +239,17 @@ void each_row(const Executed& e, Visit visit) {
   }
 }
 
-/// The same of a cp.async that lands: the bytes that it copied. Those beyond, up to Landing::bytes, become
-/// zeros.
+/// The same of an asynchronous copy that lands, by pieces: the bytes that it copied. Those beyond, up to
+/// Landing::bytes, become what comes from nowhere.
 template <class Visit>
 void each_row(const Landing& landing, Visit visit) {
-  uint64_t shared[32];
-  each_lane(landing.mask, [&](int lane) { shared[lane] = landing.shared[lane]; });
   for (uint32_t rest = landing.mask; rest;) {
     const uint32_t bytes = landing.copied[std::countr_zero(rest)];
     uint32_t alike = 0;  // lanes stay in their order
     for (; rest && landing.copied[std::countr_zero(rest)] == bytes; rest &= rest - 1) alike |= rest & -rest;
     visit(TransferRow{alike,
-                      {no_slot, ptx::Space::shared, 0, shared},
-                      {no_slot, ptx::Space::global, 0, landing.global},
+                      {no_slot, landing.to_space, 0, landing.to},
+                      {no_slot, landing.from_space, 0, landing.from},
                       bytes});
   }
 }

@@ -151,8 +151,8 @@ class Assembly {
     SliceInstance made;
     made.launch = static_cast<int32_t>(log.launch), made.module = module_of(*log.code);
     made.function = op.function, made.instruction = op.instruction;
-    made.block = unfold(log.block, launch.grid);
-    made.thread = unfold(uint64_t{n.warp} * 32 + n.lane, launch.block);
+    const ThreadPlace at = place_of_thread(launch, log.cluster, log.block, uint64_t{n.warp} * 32 + n.lane);
+    made.block = at.block, made.thread = at.thread;
     made.record = n.record, made.half = n.half;
     made.flow = log.code->signature(op).flow(), made.type = n.type;
     made.first_operand = static_cast<uint32_t>(slice_.operands.size());

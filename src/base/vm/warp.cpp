@@ -21,14 +21,49 @@ SourceLocation where(const Code& code, const Op& op) {
   return at;
 }
 
+std::array<uint32_t, 3> member_index(const Launch& launch, const std::array<uint32_t, 3>& cluster,
+                                     uint64_t first, uint32_t rank) {
+  std::array<uint32_t, 3> at = unfold(first, launch.grid);
+  const std::array<uint32_t, 3> inside = unfold(rank, cluster);
+  for (size_t i = 0; i < 3; ++i) at[i] += inside[i];
+  return at;
+}
+
+ThreadPlace place_of_thread(const Launch& launch, const std::array<uint32_t, 3>& cluster, uint64_t first,
+                            uint64_t thread) {
+  const uint64_t stride = 32 * warps_of(launch, cluster), rank = thread / stride;
+  return {member_index(launch, cluster, first, static_cast<uint32_t>(rank)),
+          unfold(thread % stride, launch.block)};
+}
+
+ThreadPlace place_of(const Warp& warp, int lane) {
+  const LaunchContext& context = *warp.block->context;
+  return place_of_thread(*context.launch, context.cluster, warp.block->linear,
+                         uint64_t{warp.index} * 32 + static_cast<uint64_t>(lane));
+}
+
+uint64_t linear_of_block(const Warp& warp) {
+  const LaunchContext& context = *warp.block->context;
+  const auto& grid = context.launch->grid;
+  const auto [x, y, z] = member_index(*context.launch, context.cluster, warp.block->linear, warp.rank);
+  return (uint64_t{z} * grid[1] + y) * grid[0] + x;
+}
+
+uint64_t shared_place(const Warp& warp, uint64_t address, uint64_t bytes, bool in_cluster) {
+  const Block& block = *warp.block;
+  const uint64_t named = address >> shared_rank_bit, rank = named ? named - 1 : warp.rank,
+                 offset = address & ((uint64_t{1} << shared_rank_bit) - 1);
+  if (rank >= block.members || (rank != warp.rank && !in_cluster)) return no_shared;
+  if (offset > block.shared_bytes || bytes > block.shared_bytes - offset) return no_shared;
+  return rank * block.shared_stride + offset;
+}
+
 bool raise(Warp& warp, const Op& op, int lane, TrapKind kind, std::string message) {
   Block& block = *warp.block;
   Trap trap;
   trap.where = where(*block.context->code, op);
-  trap.block = block.index;
-  const auto& size = block.context->launch->block;
-  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  trap.thread = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
+  const ThreadPlace at = place_of(warp, lane);
+  trap.block = at.block, trap.thread = at.thread;
   const std::string place =
       source_place(trap.where) +
       (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
@@ -79,11 +114,13 @@ std::string in_block(uint64_t address, uint64_t size, const std::vector<NamedAre
   return text;
 }
 
+}  // namespace
+
 bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, ptx::Space space,
                 bool misaligned) {
   std::string what;
   if (space == ptx::Space::shared)
-    what = in_block(address, warp.block->shared.size(), warp.block->context->code->shared_areas, "shared");
+    what = in_block(address, warp.block->shared_bytes, warp.block->context->code->shared_areas, "shared");
   else if (space == ptx::Space::local)
     what = in_block(address, warp.block->context->code->local_bytes, warp.block->context->code->local_areas,
                     "local");
@@ -94,6 +131,8 @@ bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t b
                  : fmt::format("{} of {} bytes reaches {}", access_text(warp, op), bytes, what);
   return raise(warp, op, lane, misaligned ? TrapKind::misaligned : TrapKind::out_of_bounds, problem);
 }
+
+namespace {
 
 /// One lane of global memory; the allocation last met by this op is tried first.
 std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint32_t bytes) {
@@ -126,9 +165,25 @@ bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   return good;
 }
 
+/// Addresses that are those of a cluster, or wrong.
+bool translate_cluster(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  const bool in_cluster = op.in_cluster || op.space == ptx::Space::generic;
+  bool good = true;
+  each_lane(mask, [&](int lane) {
+    if (!good) return;
+    const uint64_t address = warp.address[lane], place = shared_place(warp, address, bytes, in_cluster);
+    if (place == no_shared || (address & (bytes - 1)))
+      good = bad_access(warp, op, lane, address, bytes, ptx::Space::shared, place != no_shared);
+    else
+      warp.address[lane] = place, host[lane] = warp.block->shared.data() + place;
+  });
+  return good;
+}
+
 bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  if (warp.block->members > 1) return translate_cluster(warp, op, mask, bytes, host);
   std::byte* const data = warp.block->shared.data();
-  const uint64_t size = warp.block->shared.size();
+  const uint64_t size = warp.block->shared_bytes;
   const uint64_t limit = size >= bytes ? size - bytes : 0;
   uint64_t bad = size >= bytes ? 0 : 1;
   each_lane(mask, [&](int lane) {
@@ -136,15 +191,7 @@ bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
     bad |= (address > limit) | (address & (bytes - 1));
     host[lane] = data + (address <= limit ? address : 0);
   });
-  if (!bad) return true;
-  bool good = true;
-  each_lane(mask, [&](int lane) {
-    const uint64_t address = warp.address[lane];
-    const bool outside = size < bytes || address > limit;
-    if (good && (outside || (address & (bytes - 1))))
-      good = bad_access(warp, op, lane, address, bytes, ptx::Space::shared, !outside);
-  });
-  return good;
+  return !bad || translate_cluster(warp, op, mask, bytes, host);
 }
 
 bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {

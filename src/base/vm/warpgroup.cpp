@@ -65,7 +65,7 @@ bool join(Warp& warp, const Op& op, const Warpgroup::Call& call) {
 bool issue(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixForm form = MatrixForm::of(op.immediate);
-  if ((warp.index / 4 + 1) * 128 > warp.block->threads)
+  if ((warp.number / 4 + 1) * 128 > warp.block->threads)
     return raise(warp, op, 0, TrapKind::warpgroup,
                  fmt::format("a warpgroup is 128 threads from a multiple of 128; the block has {}",
                              warp.block->threads));
@@ -81,6 +81,16 @@ bool issue(Warp& warp, const Op& op, uint32_t mask) {
   if (!join(warp, op, {&op, form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0], scale & 1}))
     return false;
   warp.products.issue(op, ~0u);
+  return true;
+}
+
+bool completed_by_all(const Warp& warp) {
+  const Block& block = *warp.block;
+  const size_t first = warp.index / 4 * 4;
+  const Warpgroup& group = block.warpgroups[warp.index / 4];
+  const uint64_t complete = group.executed[warp.index % 4] - warp.products.in_flight().size();
+  for (size_t i = 0; i < 4 && first + i < block.warps.size(); ++i)
+    if (group.executed[i] < complete && block.warps[first + i].state != WarpState::done) return false;
   return true;
 }
 

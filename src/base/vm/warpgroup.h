@@ -27,6 +27,9 @@ struct Warpgroup {
 
 /// A warp executes mma_async: its lanes and its warpgroup agree, the fence has been executed. False: trapped.
 bool issue(Warp&, const Op&, uint32_t mask);
+/// What the warp has waited for is complete for all: the other warps have executed those calls too. False:
+/// one that still runs has not.
+bool completed_by_all(const Warp&);
 /// At the end of a block: every warp of a warpgroup has executed the same calls. False: trapped.
 bool warpgroups_agree(Block&);
 

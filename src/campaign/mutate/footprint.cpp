@@ -31,9 +31,15 @@ struct FootprintTrace : vm::PlainTrace {
       }
   }
   void landed(vm::Warp&, const vm::Landing& landing) {
-    for (int lane = 0; lane < 32; ++lane)
-      if (landing.mask >> lane & 1 && landing.copied[lane] > 0)
-        mark(&Footprint::Buffer::read, landing.global[lane], landing.copied[lane]);
+    const bool reads = landing.from_space == ptx::Space::global,
+               writes = landing.to_space == ptx::Space::global;
+    for (int piece = 0; piece < 32; ++piece) {
+      if (!(landing.mask >> piece & 1)) continue;
+      if (reads && landing.copied[piece] > 0)
+        mark(&Footprint::Buffer::read, landing.from[piece], landing.copied[piece]);
+      if (writes) mark(&Footprint::Buffer::written, landing.to[piece], landing.bytes);
+      if (writes && landing.combines) mark(&Footprint::Buffer::read, landing.to[piece], landing.bytes);
+    }
   }
 
  private:

@@ -1,19 +1,40 @@
-// Does a change of the instructions of one source line make a program right?
+// Does a program become right where one instruction, or all copies of one, take or give something else?
 #pragma once
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "src/base/program/outcome.h"
-#include "src/base/program/program.h"
+#include "src/base/vm/changed_run.h"
+#include "src/result/suspect_line.h"
+#include "src/verification/diagnosis/source_line.h"
 
 namespace assay {
 
-/// Mutants of a line (src/base/mutation), in which all instructions of one opcode that the line has in the
-/// entries that are launched change alike. `is_right` runs the changed program; `late` ends the
-/// search. The first that is right, as "mov.f32 ... for selp.f32 ..."; none where no mutant is.
-std::optional<std::string> repair_of(const Program&, const SourceLocation& line,
-                                     const std::function<bool(const Program&)>& is_right,
-                                     const std::function<bool()>& late);
+/// What a changed run's outputs are worth.
+struct RepairVerdict {
+  double left = 1;        ///< of the errors of wrong elements, what is left (root mean square)
+  bool whole = false;     ///< every element is right
+  bool harmless = false;  ///< right elements still are
+};
+
+struct Repair {
+  ChainLink at;
+  std::string change;                ///< "%p3 taken for false in @%p3 bra $L__BB0_4"
+  int simplicity = 0;                ///< less comes first
+  double left = 1;                   ///< 0: every element is right
+  std::optional<ChainLink> decides;  ///< of a branch's guard: what it keeps from computing
+};
+
+struct RepairSearch {
+  std::function<RepairVerdict(const vm::RealOutputs&)> judge;
+  /// Could other values of an instruction of this line explain what is wrong? Others' floats are not changed.
+  std::function<bool(const SourceLocation&)> may_compute_wrong;
+  /// How much an instruction stands behind wrong values, and not behind right ones: 0 to 1.
+  std::function<double(const ptx::Module*, int32_t function, int32_t instruction)> suspicion;
+  double seconds = 5;
+};
+/// Whole repairs first, then what mends most, a line once.
+std::vector<Repair> find_repairs(vm::ChangedRuns&, const SourceText&, const RepairSearch&);
 
 }  // namespace assay

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 #include "src/verification/diagnosis/source_line.h"
 
@@ -22,12 +22,14 @@ constexpr double kExplained = 0x1p-11;
 /// Behind all that explain, a line that explains three quarters of the squares.
 constexpr double kWorthNaming = 0.5;
 /// Each of a pair explains a part.
-constexpr double kOfPairs = 0.95;
+constexpr double kOfPairs = 0.95, kPart = 0.95;
 constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
 constexpr size_t kOfMoves = 2;
 constexpr size_t kMostChanges = 24;
+/// Of the time, what slices may take.
+constexpr double kOfSlices = 0.7;
 
 /// What stands behind some output elements on one source line.
 struct Line {
@@ -142,8 +144,6 @@ std::string reason_of(const Line& line) {
                      line.active(), one ? "s" : "", 100 * (1 - line.left * line.left));
 }
 
-using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
-
 class Lines {
  public:
   Lines(size_t elements, const SourceText& source) : elements_(elements), source_(source) {}
@@ -212,33 +212,43 @@ class Lines {
   std::unordered_map<Key, size_t, Hash> columns_;
 };
 
+void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behind) {
+  std::set<Site> sites;
+  for (const vm::SliceInstance& i : slice.instances)
+    if (i.function >= 0 && i.instruction >= 0)
+      sites.insert({slice.modules[static_cast<size_t>(i.module)].get(), i.function, i.instruction});
+  for (const Site& site : sites) {
+    Behind& known = behind[site];
+    ++(wrong ? known.wrong : known.right);
+  }
+}
+
 }  // namespace
 
-std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& inputs,
-                                       const vm::MachineOptions& machine,
-                                       const std::vector<JudgedElement>& elements, double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
+SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
+                           const std::vector<JudgedElement>& elements, double seconds) {
+  const double start = processor_seconds();
+  const auto late = [&](double share) { return processor_seconds() - start > share * seconds; };
   const SourceText source(program.name);
   Lines lines(elements.size(), source);
   std::vector<double> lacking(elements.size());
+  SuspectLines result;
   size_t wrong = 0;
   for (size_t e = 0; e < elements.size(); ++e) {
     const JudgedElement& element = elements[e];
-    if (late()) break;
+    if (late(kOfSlices)) break;
     const vm::ValueSlice slice = vm::slice_value(program, inputs, machine, element.output, element.flat);
     if (slice.truncated || slice.instances.empty()) continue;
     double size = std::fabs(element.should);
     if (size == 0) size = std::fabs(element.is);
     const double weight = size > 0 ? 1 / size : 1;
     lines.add(slice, e, weight);
+    count(slice, element.wrong, result.behind);
     if (element.wrong) lacking[e] = (element.should - element.is) * weight, ++wrong;
   }
   if (wrong == 0) return {};
   for (Line& line : lines.all)
-    if (!late()) explain(line, lacking);
+    if (!late(1)) explain(line, lacking);
   for (Line& pair : pairs_of(lines.all)) {
     explain(pair, lacking);
     if (pair.left < kExplained) lines.all.push_back(std::move(pair));
@@ -252,7 +262,10 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
-  std::vector<SuspectLine> suspects;
+  for (const Line& line : lines.all)
+    if (line.left < kPart)
+      result.explain.insert(fmt::format("{}:{}", line.at.where.file, line.at.where.line));
+  std::vector<SuspectLine>& suspects = result.likeliest;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {
       const SourceLocation &a = known.at.where, &b = line->at.where;
@@ -262,7 +275,7 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
   }
-  return suspects;
+  return result;
 }
 
 }  // namespace assay

@@ -1,10 +1,14 @@
 // Source lines that can have made finite values wrong: a line is a suspect where other values of its
 // instructions would make every wrong element right and leave every right one as it is.
 #pragma once
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/base/program/program.h"
+#include "src/base/ptx/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 #include "src/result/suspect_line.h"
@@ -19,9 +23,20 @@ struct JudgedElement {
   bool wrong = false;
 };
 
-/// The likeliest eight; slices are taken for at most so many seconds. None where nothing is wrong or no slice
+/// An instruction of a module's text, and in how many slices it stands.
+using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
+struct Behind {
+  uint32_t wrong = 0, right = 0;  ///< elements
+};
+
+struct SuspectLines {
+  std::vector<SuspectLine> likeliest;  ///< eight
+  std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
+  std::map<Site, Behind> behind;
+};
+/// Slices are taken for at most so many seconds. None where nothing is wrong or no slice
 /// tells.
-std::vector<SuspectLine> suspect_lines(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
-                                       const std::vector<JudgedElement>&, double seconds);
+SuspectLines suspect_lines(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
+                           const std::vector<JudgedElement>&, double seconds);
 
 }  // namespace assay

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
@@ -12,6 +14,8 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/diagnosis/weak_barriers.h"
+#include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/telling_case.h"
@@ -20,8 +24,12 @@ namespace assay {
 namespace {
 
 constexpr size_t kLinesSaid = 3;
-/// Warp instructions of a mutant on a telling case, which takes a small part of it.
-constexpr uint64_t kOfMutant = 2'000'000;
+/// Seconds at most, of this thread.
+constexpr double kOfSlices = 4, kOfRepairs = 5;
+/// Of the errors, what a change leaves that mends some elements.
+constexpr double kMostlyRepaired = 0.5;
+/// In so small an output many changes mend what is wrong.
+constexpr size_t kFewElements = 8;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool is_finite_fault(const Verification& v) {
@@ -55,25 +63,88 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
 }
 
-/// Lines of which a changed instruction makes everything right go before all others.
-void put_repaired_first(const TellingCase& told, const vm::MachineOptions& machine, double seconds,
-                        std::vector<SuspectLine>& lines) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
-  vm::MachineOptions bounded = machine;
-  bounded.instruction_budget = kOfMutant;  // some never end
-  const auto is_right = [&](const Program& changed) { return told.is_right(changed, bounded); };
-  std::vector<SuspectLine> repaired, others;
-  for (SuspectLine& line : lines) {
-    const auto repair = late() ? std::nullopt : repair_of(told.program, line.at.where, is_right, late);
-    if (repair) line.reason = fmt::format("with {} all elements are right", *repair);
-    (repair ? repaired : others).push_back(std::move(line));
+std::string place_of(const SourceLocation& where) {
+  return fmt::format("{}:{}", where.file, where.line);
+}
+
+bool same_place(const SuspectLine& a, const SuspectLine& b) {
+  const SourceLocation &x = a.at.where, &y = b.at.where;
+  return x.file == y.file && x.line == y.line && (x.line > 0 || x.ptx_line == y.ptx_line);
+}
+bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
+  return std::any_of(lines.begin(), lines.end(), [&](const SuspectLine& l) { return same_place(l, line); });
+}
+
+/// Repairs in words: of every element, of some, and what repaired guards decide.
+struct RepairedLines {
+  std::vector<SuspectLine> whole, partial, decided;
+};
+
+RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t elements) {
+  RepairedLines lines;
+  for (const Repair& repair : repairs) {
+    if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
+    const bool surprising = elements > kFewElements || repair.simplicity == 0;
+    if (repair.left == 0 && surprising) {
+      lines.whole.push_back({repair.at, fmt::format("with {} all elements are right", repair.change)});
+      if (repair.decides)
+        lines.decided.push_back(
+            {*repair.decides,
+             fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
+    } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
+               suspects.explain.contains(place_of(repair.at.where))) {
+      lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
+                                                      repair.change, 100 * (1 - repair.left))});
+    }
   }
-  lines = std::move(repaired);
-  lines.insert(lines.end(), others.begin(), others.end());
+  return lines;
+}
+
+/// Lines of which a changed instruction makes everything right, what a repaired guard decides, and those
+/// whose values explain what is wrong.
+std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector<SuspectLine>& suspects) {
+  std::vector<SuspectLine> lines;
+  const auto add = [&](const SuspectLine& line) {
+    if (!holds(lines, line)) lines.push_back(line);
+  };
+  for (const SuspectLine& line : repaired.whole)
+    if (holds(suspects, line)) add(line);
+  for (const SuspectLine& line : repaired.whole)
+    if (lines.empty()) add(line);
+  if (!repaired.decided.empty()) add(repaired.decided.front());
+  for (const SuspectLine& line : repaired.whole) add(line);
+  if (lines.empty() && !repaired.partial.empty() && holds(suspects, repaired.partial.front()))
+    add(repaired.partial.front());
+  for (const SuspectLine& line : suspects) {
+    add(line);
+    if (!repaired.partial.empty()) add(repaired.partial.front());
+  }
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  return lines;
+}
+
+std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions& machine,
+                               const SuspectLines& suspects, double seconds) {
+  const SourceText source(told.program.name);
+  vm::ChangedRuns runs(told.program, told.inputs, machine);
+  if (!runs.can_run()) return {};
+  RepairSearch search;
+  search.judge = [&](const vm::RealOutputs& changed) { return told.judge(changed, runs.unchanged()); };
+  search.may_compute_wrong = [&](const SourceLocation& where) {
+    return suspects.explain.empty() || suspects.explain.contains(place_of(where));
+  };
+  size_t wrong = 0, right = 0;  // slices
+  for (const auto& [site, behind] : suspects.behind)
+    wrong = std::max<size_t>(wrong, behind.wrong), right = std::max<size_t>(right, behind.right);
+  search.suspicion = [&suspects, wrong, right](const ptx::Module* module, int32_t function, int32_t at) {
+    const auto known = suspects.behind.find({module, function, at});
+    if (known == suspects.behind.end()) return 0.0;
+    const double of_wrong = known->second.wrong / std::max(1.0, static_cast<double>(wrong));
+    const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
+    return of_wrong / (of_wrong + of_right + 0.01);
+  };
+  search.seconds = seconds;
+  return find_repairs(runs, source, search);
 }
 
 /// Where no formula is wrong: the lines whose roundings make most of the errors.
@@ -94,6 +165,56 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
   return lines;
 }
 
+/// What a search within a telling case finds.
+void locate_in(const TellingCase& told, const vm::MachineOptions& machine, double seconds, Verification& v) {
+  const Fingerprint found = fingerprint(
+      told.inputs, told.wrong,
+      [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
+        return vm::run_moved(told.program, told.inputs, moves, machine);
+      },
+      [&](const vm::InputMoves& moves) { return told.reference(moves); }, seconds / 2);
+  const SuspectLines suspects =
+      suspect_lines(told.program, told.inputs, machine, told.sample(), std::min(kOfSlices, seconds));
+  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
+  v.lines = ranked(in_words(repairs, suspects, told.judged_elements()), suspects.likeliest);
+  if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
+}
+
+bool is_first(const Verification& v, std::string_view cause) {
+  return !v.diagnosis.empty() && v.diagnosis.front().cause == cause;
+}
+
+/// Where checks say what is wrong: barriers of a warp that would have to be the block's, and the places of
+/// the findings; before all others.
+void put_checked_first(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
+                       double seconds, Verification& v) {
+  const bool race = is_first(v, "data-race");
+  if (!race && !is_first(v, "unwritten-value") && !is_first(v, "out-of-bounds")) return;
+  std::optional<CheckReport> own;
+  if ((!v.checks || v.checks->findings.empty()) && v.lane_instructions <= thresholds::kCheckInstructions)
+    own = vm::run_checked(program, inputs, machine, vm::Checks{});
+  const CheckReport* report = own ? &*own : v.checks ? &*v.checks : nullptr;
+  if (!report) return;
+  const SourceText source(program.name);
+  std::vector<SuspectLine> lines;
+  const auto add = [&](const SuspectLine& line) {
+    if (line.at.where.line > 0 && !holds(lines, line)) lines.push_back(line);
+  };
+  if (race)
+    for (const ChainLink& barrier : barriers_too_weak(program, inputs, machine, source, seconds))
+      add({barrier, "with a barrier of the block in its place no thread reaches memory too early"});
+  for (const CheckFinding& finding : report->findings) {
+    const auto add_place = [&](const CheckedPlace& place) {
+      add({{place.where, "", source.line(place.where)}, finding.message});
+    };
+    add_place(finding.at);
+    if (finding.other) add_place(*finding.other);
+  }
+  for (const SuspectLine& line : v.lines) add(line);
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  if (!lines.empty()) v.lines = std::move(lines);
+}
+
 }  // namespace
 
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
@@ -103,19 +224,39 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
-  if (!told) {
+  if (told)
+    locate_in(*told, machine, options.meaning_seconds, v);
+  else
     v.lines = lines_of_rounding(program, inputs, options, v);
-    return;
-  }
-  const Fingerprint found = fingerprint(
-      told->inputs, told->wrong,
-      [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
-        return vm::run_moved(told->program, told->inputs, moves, machine);
-      },
-      [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
-  v.lines = suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
-  put_repaired_first(*told, machine, options.meaning_seconds / 4, v.lines);
-  if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
+  put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
+}
+
+void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
+                            const std::vector<DerivedRun>& derived, Verification& v) {
+  vm::MachineOptions machine = options.origin.machine;
+  machine.threads = 1;
+  const double seconds = options.meaning_seconds;
+  std::optional<TellingCase> told = find_telling_case(v.case_, kernel, nullptr, machine, seconds / 4);
+  for (size_t i = 0; i < derived.size() && !told; ++i) try {
+      told = find_telling_case(derived[i].case_, kernel, &derived[i].inputs, machine, seconds / 4);
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  if (told) locate_in(*told, machine, seconds, v);
+  const SourceText source(v.kernel);
+  for (size_t i = 0; i < derived.size() && v.lines.empty(); ++i) try {
+      const DerivedRun& run = derived[i];
+      const Program program = program_of(kernel, accepted(run.case_, kernel), run.inputs);
+      if (!has_code(program)) continue;
+      put_checked_first(program, run.inputs, machine, seconds / 4, v);
+      const Outcome outcome = v.lines.empty() ? vm::run(program, run.inputs, machine) : Outcome();
+      if (outcome.trap && outcome.trap->where.line > 0)
+        v.lines.push_back(
+            {{outcome.trap->where, "", source.line(outcome.trap->where)}, outcome.trap->message});
+      if (v.lines.empty()) v.lines = lines_of_rounding(program, run.inputs, options, v);
+    } catch (const BadInput&) {
+      continue;
+    }
 }
 
 }  // namespace assay

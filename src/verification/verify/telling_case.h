@@ -7,6 +7,7 @@
 
 #include "kernels/claim.h"
 #include "src/base/vm/moved_run.h"
+#include "src/verification/diagnosis/line_repair.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 
 namespace assay {
@@ -22,10 +23,12 @@ struct TellingCase {
 
   /// Element by element of an output: is it wrong?
   std::vector<bool> wrong_elements(const std::string& output) const;
+  size_t judged_elements() const;  ///< of the outputs with wrong ones
   /// Wrong elements, and right ones of all outputs: some of each, evenly chosen.
   std::vector<JudgedElement> sample() const;
-  /// Does another program give what is expected, in exact arithmetic?
-  bool is_right(const Program&, const vm::MachineOptions&) const;
+  /// Of outputs of a changed program, rounded like `rounded`, those of the program as it is: errors that its
+  /// roundings explain are none.
+  RepairVerdict judge(const vm::RealOutputs& changed, const vm::RealOutputs& rounded) const;
   /// What the reference gives, `moves` added to the inputs; none where the problem has no answer.
   std::optional<vm::RealOutputs> reference(const vm::InputMoves& moves) const;
 };

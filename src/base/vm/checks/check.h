@@ -37,7 +37,7 @@ class Check : public PlainTrace {
   }
   const Facts& facts(const Op& op) const { return facts_[code_->index(op)]; }
   const Signature& signature(const Op& op) const { return code_->signature(op); }
-  /// In its block.
+  /// In its block or cluster.
   static uint32_t thread_of(const Warp& warp, int lane) {
     return warp.index * 32 + static_cast<uint32_t>(lane);
   }

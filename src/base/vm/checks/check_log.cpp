@@ -24,9 +24,8 @@ bool CheckLog::opens(const CheckSentence& sentence, const void* at, const void* 
 }
 
 CheckedPlace CheckLog::place(const Op& op, uint64_t block, uint32_t thread, std::string access) const {
-  const Launch& launch = *context_->launch;
-  return {where(*context_->code, op), unfold(block, launch.grid), unfold(thread, launch.block),
-          std::move(access)};
+  const ThreadPlace at = place_of_thread(*context_->launch, context_->cluster, block, thread);
+  return {where(*context_->code, op), at.block, at.thread, std::move(access)};
 }
 
 /// Unrolled code makes many instructions of a line: findings between the same lines are one.
@@ -62,7 +61,11 @@ std::string thread_text(const CheckedPlace& p) {
 
 std::string memory_text(const Block& block, ptx::Space space, uint64_t address) {
   const Code& code = *block.context->code;
-  if (space == ptx::Space::shared) return "shared " + area_text(code.shared_areas, address);
+  if (space == ptx::Space::shared) {
+    const uint64_t stride = std::max<uint64_t>(block.shared_stride, 1), rank = address / stride;
+    const std::string of = block.members > 1 ? fmt::format(" of block {} of the cluster", rank) : "";
+    return "shared " + area_text(code.shared_areas, address % stride) + of;
+  }
   if (space == ptx::Space::local) return "local " + area_text(code.local_areas, address);
   return block.context->memory->describe(address);
 }

@@ -53,7 +53,8 @@ class CheckLog {
         fmt::arg("other_access", second.access), fmt::arg("element", made.element), more...);
     return made;
   }
-  /// Thread `thread` of a block at an op of the launch that runs; both linear.
+  /// Of thread `thread` (as Check::thread_of counts) of what begins at block `block`, at an op of the launch
+  /// that runs.
   CheckedPlace place(const Op&, uint64_t block, uint32_t thread, std::string access) const;
   std::vector<CheckFinding> take();
 

@@ -14,13 +14,19 @@
 // - Blocks of one launch are not ordered, except through an atomic after a fence (membar, fence, or .release
 //   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
 //   blocks: fences of any thread of the block count.
-// - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other.
-// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
-//   the wait.
+// - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other;
+//   nor does a load from the address of a compare-and-swap, which finds out whether the value still stands.
+// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered
+//   at the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has
+//   done what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
+//   AsyncCheck's.
+// - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
+//   takes.
+// - An mbarrier hands on what those who arrived knew to those whose wait has passed.
 //
 // Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
 // granule of written global memory, a granule being the smallest access of the kernel; of the readers of
-// global memory the first and the last are remembered. Input tensors are followed only in a run that is told
+// global memory that nothing orders two are remembered. Input tensors are followed only in a run that is told
 // that they are written.
 #pragma once
 #include <array>
@@ -40,9 +46,10 @@ namespace assay::vm {
 
 /// What an op does to memory and to the order of accesses.
 struct RaceFacts {
-  enum class Act : uint8_t { none, access, members, fence } act = Act::none;
-  bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
-  bool releases = false;  ///< .release or .acq_rel
+  enum class Act : uint8_t { none, access, members, fence, bulk, product_wait } act = Act::none;
+  bool strong = false;     ///< atomic, volatile, relaxed, acquire or release
+  bool confirmed = false;  ///< SwapLoops
+  bool releases = false;   ///< .release or .acq_rel
   Slot members = no_slot;
 };
 
@@ -98,9 +105,11 @@ class RaceCheck : public Check<RaceFacts> {
     uint32_t time = 0;
     bool touched = false;         ///< memory since `time` began
     std::vector<uint32_t> known;  ///< by warp of the block
+    uint32_t product = 0;         ///< time of its last wgmma
     LaneOrder lanes;
-    int32_t waiting = -1;  ///< barrier
+    int32_t waiting = -1;  ///< barrier; cluster_barrier: the cluster's
   };
+  static constexpr int32_t cluster_barrier = 1 << 20;
   /// What a location of atomics hands on.
   struct Location {
     uint64_t block = 0;
@@ -116,6 +125,13 @@ class RaceCheck : public Check<RaceFacts> {
     ptx::Space space;
     uint64_t address;
     uint32_t bytes;
+    bool pending = false;  ///< memory has not changed yet
+  };
+  /// What the issuer of a bulk copy knew, itself included; the copy's writes are of that time.
+  struct Issued {
+    uint32_t time = 0;
+    std::vector<uint32_t> known;
+    Times told{};
   };
 
   static RaceFacts facts_of(const Op&, const Signature&);
@@ -130,15 +146,31 @@ class RaceCheck : public Check<RaceFacts> {
 
   void access(Warp&, const Op&, uint32_t mask, const RaceFacts&);
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
-  void touch(const Touch&, bool remember = true);
+  /// Judged and remembered, or one of both.
+  enum class Remember : uint8_t { judged, nothing, unjudged };
+  void touch(const Touch&, Remember = Remember::judged);
+  void issue(Warp&, const Op&);
+  void wait_for_products(const Warp&);
+  static void join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from);
+  void arrive_for(const Warp&, const Landing&, const Issued&);
   bool repeats_contents(size_t granule);
-  void touch_shared(const Touch&, bool remember);
-  void touch_global(const Touch&, bool remember);
+  void touch_shared(const Touch&, Remember);
+  void touch_global(const Touch&, Remember);
   void judge_writers(const Touch& now, const Writers&);
   void judge_reader(const Touch& now, uint32_t warp, const Reader&);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
   void arrive(Warp&, const Op&, uint32_t mask);
+  void arrive_at_cluster(Warp&, const Op&);
+  /// An op, a lane of 5 bits, a warp, and whether the access was atomic or alike.
+  uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) const {
+    return static_cast<uint32_t>(op) << (6 + warp_bits_) | static_cast<uint32_t>(lane) << (1 + warp_bits_) |
+           warp << 1 | (strong ? 1u : 0u);
+  }
+  size_t op_of(uint32_t who) const { return who >> (6 + warp_bits_); }
+  int lane_of(uint32_t who) const { return static_cast<int>(who >> (1 + warp_bits_) & 31); }
+  uint32_t warp_of(uint32_t who) const { return who >> 1 & ((1u << warp_bits_) - 1); }
+  static bool is_strong(uint32_t who) { return who & 1; }
   void through_location(Warp&, const Op&, uint32_t mask);
   void acquire(WarpOrder&, uint32_t warp, int lane, const Location&);
   void release(WarpOrder&, uint32_t warp, int lane, Location&);
@@ -148,7 +180,11 @@ class RaceCheck : public Check<RaceFacts> {
   uint32_t clock_ = 0, launch_start_ = 0;
   std::vector<uint64_t> block_of_time_;  ///< by time since the launch began
   std::vector<WarpOrder> warps_;
-  std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
+  std::vector<std::array<std::vector<uint32_t>, 16>> barriers_;  ///< known, joined, of those who arrived
+  std::vector<uint32_t> arriving_,
+      met_;  ///< the same of the cluster's barrier: of its phase, of the last one
+  std::unordered_map<uint64_t, Issued> issued_;  ///< bulk copies that complete at an mbarrier, by number
+  uint32_t warp_bits_ = 5;                       ///< of Stamp::who
   std::vector<Writers> shared_writers_;
   std::vector<Reader> shared_readers_;                            ///< [granule][warp]
   std::vector<std::byte> shared_contents_;                        ///< as the last write left them

@@ -20,6 +20,10 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
 
 }  // namespace
 
+void RaceCheck::join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
+  join(into, from);
+}
+
 void RaceCheck::advance(WarpOrder& warp) {
   warp.time = ++clock_;
   warp.touched = false;
@@ -52,26 +56,56 @@ void RaceCheck::order_members(Warp& warp, uint32_t members) {
 /// The warp tells the barrier all that it knows, itself included; what it does next is not part of that.
 void RaceCheck::arrive(Warp& warp, const Op& op, uint32_t mask) {
   WarpOrder& order = warps_[warp.index];
+  const ptx::Operation operation = signature(op).form.operation;
+  if (operation == ptx::Operation::barrier_cluster_arrive ||
+      operation == ptx::Operation::barrier_cluster_wait)
+    return arrive_at_cluster(warp, op);
+  auto& barriers = barriers_[warp.rank];
   const uint32_t number = warp.word(op.s[0])[std::countr_zero(mask)];
-  if (number >= barriers_.size()) return;
+  if (number >= barriers.size()) return;
   order.known[warp.index] = order.time;
-  join(barriers_[number], order.known);
+  join(barriers[number], order.known);
   order.lanes.meet(order.time);
   advance(order);
-  if (signature(op).form.operation != ptx::Operation::bar_arrive)
-    order.waiting = static_cast<int32_t>(number);
+  if (operation != ptx::Operation::bar_arrive) order.waiting = static_cast<int32_t>(number);
+}
+
+/// A relaxed arrival tells what a fence before it has made known.
+void RaceCheck::arrive_at_cluster(Warp& warp, const Op& op) {
+  WarpOrder& order = warps_[warp.index];
+  if (signature(op).form.operation == ptx::Operation::barrier_cluster_wait) {
+    if (warp.at_cluster)
+      order.waiting = cluster_barrier;
+    else
+      join(order.known, met_);
+    return;
+  }
+  order.lanes.meet(order.time);
+  if (signature(op).form.order != ptx::Order::relaxed || fenced_) {
+    order.known[warp.index] = order.time;
+    join(arriving_, order.known);
+  }
+  advance(order);
 }
 
 void RaceCheck::released(Block& block) {
-  uint32_t complete = 0;
+  const bool met =
+      std::none_of(block.warps.begin(), block.warps.end(), [](const Warp& w) { return w.at_cluster; });
+  if (met && !arriving_.empty()) met_ = std::exchange(arriving_, {});
+  std::vector<std::vector<uint32_t>*> complete;
   for (const Warp& warp : block.warps) {
     WarpOrder& order = warps_[warp.index];
     if (order.waiting < 0 || warp.state == WarpState::waiting) continue;
-    join(order.known, barriers_[static_cast<size_t>(order.waiting)]);
-    complete |= 1u << order.waiting;
+    if (order.waiting == cluster_barrier) {
+      join(order.known, met_);
+    } else {
+      auto& barrier = barriers_[warp.rank][static_cast<size_t>(order.waiting)];
+      join(order.known, barrier);
+      complete.push_back(&barrier);
+    }
     order.waiting = -1;
   }
-  each_lane(complete, [&](int number) { barriers_[static_cast<size_t>(number)].clear(); });
+  for (std::vector<uint32_t>* barrier : complete) barrier->clear();
 }
 
 /// What was known at a location of atomics when it was released last.
@@ -103,7 +137,12 @@ void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& loc
 /// block has done.
 void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
   const Flow flow = signature(op).flow();
-  const bool reads = flow != Flow::store, writes = flow != Flow::load;
+  const Asynchronous& work = signature(op).meaning->asynchronous;
+  const bool barrier = work.completion == Completion::mbarrier && flow == Flow::none,
+             waits = barrier && work.step == Step::wait;
+  // Of those that wait at an mbarrier the ones whose wait has passed; who arrives there hears nothing.
+  if (waits) mask &= warp.mask(op.d);
+  const bool reads = flow != Flow::store && (!barrier || waits), writes = flow != Flow::load && !waits;
   const bool releases = writes && (fenced_ || facts(op).releases);
   if (warp.space == ptx::Space::local || (!releases && locations_.empty())) return;
   WarpOrder& order = warps_[warp.index];

@@ -73,7 +73,8 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
              : flow == Flow::atomic ? &WrittenCheck::atomic
              : flow == Flow::matrix ? &WrittenCheck::matrix
                                     : nullptr;
-  if (!f.travel && !f.jumps && flow != Flow::copy_async) f.pass = pass_of(op, signature);
+  if (!f.travel && !f.jumps && flow != Flow::copy_async && flow != Flow::copy_bulk)
+    f.pass = pass_of(op, signature);
   f.d = whole({.slot = op.d, .cell = op.d_cell});
   f.passes_always = f.pass == &WrittenCheck::carry;
   for (const Use& use : signature.reads)
@@ -82,7 +83,7 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
           {use.slot, static_cast<uint8_t>(use.cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(use.type))),
            use.cell == Cell::mask});
   f.acts = signature.control != Control::none || flow == Flow::store || flow == Flow::store_matrix ||
-           flow == Flow::atomic || flow == Flow::copy_async;
+           flow == Flow::atomic || flow == Flow::copy_async || flow == Flow::copy_bulk;
   return f;
 }
 

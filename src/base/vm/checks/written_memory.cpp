@@ -159,13 +159,17 @@ void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrittenCheck::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask,
-            [&](int lane) { memory_.shared().fill(landing.shared[lane], landing.bytes, written); });
+  if (!landing.combines)
+    each_lane(landing.mask, [&](int piece) {
+      give(warp, {no_slot, landing.to_space, piece, landing.to[piece]}, landing.bytes, {});
+    });
   each_transfer(landing, [&](const Transfer& t) {
     if (t.bytes == 0) return;
-    Taken taken = take(warp, *landing.op, t.from, t.bytes);
+    Transfer of = t;
+    of.from.lane = of.to.lane = landing.issuer(t.from.lane);
+    Taken taken = take(warp, *landing.op, of.from, t.bytes);
     taken.never = 0;
-    if (taken.missing) give(warp, t.to, t.bytes, taken);
+    if (taken.missing) give(warp, of.to, t.bytes, taken);
   });
 }
 

@@ -60,6 +60,12 @@ void decode_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& o
   op.source_count = 3;
 }
 
+void decode_cluster_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 0, 0);
+  op.immediate = instruction.form.operation == ptx::Operation::barrier_cluster_wait ? barrier_cluster_wait
+                                                                                    : barrier_cluster_arrive;
+}
+
 /// The call's arguments are copied by the engine; this copies results after the return.
 bool copy_results(Warp& warp, const Op& op, uint32_t mask) {
   copy_local(warp, op, mask);
@@ -136,6 +142,7 @@ void add_control_rows(std::vector<Row>& rows) {
   add("ret", Kind::ret, none, decode_plain);
   add("exit", Kind::exit, none, decode_plain);
   add("trap", Kind::trap, none, decode_plain);
+  add("barrier.cluster.{arrive,wait}", Kind::barrier, none, decode_cluster_barrier);
   add("{bar,barrier}.{sync,arrive}", Kind::barrier, all_read, decode_barrier);
   add("{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, {Role::write, Role::read},
       decode_barrier);

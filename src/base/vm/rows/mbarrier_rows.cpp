@@ -1,11 +1,10 @@
-// mbarrier (PTX ISA 9.7.13.15): barriers in shared memory that count arrivals and bytes. The object is
-// opaque; here bits 0-19 are the arrivals that a phase expects, 20-39 those pending, 40-60 the bytes pending,
-// 63 the phase.
+// mbarrier (PTX ISA 9.7.13.15): arrivals, bytes expected, waits. The object: src/base/vm/mbarrier.h.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/mbarrier.h"
 #include "src/base/vm/rows/matrix_operands.h"
 #include "src/base/vm/rows/warp_rows.h"
 #include "src/base/vm/warp.h"
@@ -17,27 +16,6 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-struct Mbarrier {
-  uint32_t expected, pending;
-  int32_t bytes;
-  bool phase;
-
-  static Mbarrier of(uint64_t word) {
-    return {static_cast<uint32_t>(word & 0xfffff), static_cast<uint32_t>(word >> 20 & 0xfffff),
-            static_cast<int32_t>(static_cast<int64_t>(word << 3) >> 43), (word >> 63) != 0};
-  }
-  uint64_t word() const {
-    return uint64_t{expected} | uint64_t{pending} << 20 |
-           (static_cast<uint64_t>(static_cast<uint32_t>(bytes)) & 0x1fffff) << 40 | uint64_t{phase} << 63;
-  }
-  /// A phase ends when all have arrived and all bytes have come.
-  void complete() {
-    if (pending != 0 || bytes != 0) return;
-    phase = !phase;
-    pending = expected;
-  }
-};
-
 enum Action : uint64_t {
   init,
   inval,
@@ -45,66 +23,78 @@ enum Action : uint64_t {
   arrive_drop,
   arrive_extra,  ///< not among the arrivals expected: the phase expects one more
   arrive_expect,
+  drop_expect,
   expect,
-  complete_bytes,
+  complete,
   wait_state,
   wait_parity
 };
+bool waits(uint64_t action) {
+  return action == wait_state || action == wait_parity;
+}
+bool expects(uint64_t action) {
+  return action == arrive_expect || action == drop_expect || action == expect;
+}
 
-constexpr uint64_t not_a_barrier = ~uint64_t{0};  // as shared memory starts, and what inval leaves
+/// The lane's arrival. False: trapped.
+bool arrive_at(Warp& warp, const Op& op, int lane, uint32_t value, Mbarrier& b) {
+  const uint32_t count = expects(op.immediate) ? 1 : value;
+  if (op.immediate == arrive_extra) ++b.pending;
+  if (count > b.pending)
+    return raise(warp, op, lane, TrapKind::barrier,
+                 "more threads arrive at the mbarrier than its phase expects");
+  if (op.immediate == arrive_drop || op.immediate == drop_expect) b.expected -= count;
+  b.pending -= count;
+  b.complete();
+  return true;
+}
+
+/// What one lane does to the object. False: trapped.
+bool change(Warp& warp, const Op& op, int lane, uint32_t value, Mbarrier& b) {
+  if (op.immediate == init) {
+    if (value == 0 || value > Mbarrier::most_arrivals)
+      return raise(warp, op, lane, TrapKind::barrier, "an mbarrier expects 1 to 1048575 arrivals");
+    b = {value, value, 0, false};
+    return true;
+  }
+  const int64_t bytes = expects(op.immediate)      ? int64_t{value}
+                        : op.immediate == complete ? -int64_t{value}
+                                                   : 0;
+  if (!b.add_bytes(bytes))
+    return raise(warp, op, lane, TrapKind::barrier,
+                 "more bytes are expected in a phase of an mbarrier than it can count (1048575)");
+  if (op.immediate == complete) b.complete();
+  return op.immediate == complete || op.immediate == expect || arrive_at(warp, op, lane, value, b);
+}
 
 /// s[0] the address, s[1] count, bytes, state or parity; d the state or the predicate.
 bool act(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, 8, host)) return false;
-  uint32_t done = 0;
+  uint32_t over = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     uint64_t word;
     std::memcpy(&word, host[lane], 8);
     const uint32_t value = op.s[1] == no_slot || op.immediate == wait_state ? 1 : warp.word(op.s[1])[lane];
-    if (op.immediate != init && word == not_a_barrier)
+    if (op.immediate != init && word == Mbarrier::none)
       return raise(warp, op, lane, TrapKind::barrier, "there is no initialised mbarrier at this address");
-    Mbarrier b = Mbarrier::of(word);
-    switch (op.immediate) {
-      case init:
-        if (value == 0 || value > 0xfffff)
-          return raise(warp, op, lane, TrapKind::barrier, "an mbarrier expects 1 to 1048575 arrivals");
-        b = {value, value, 0, false};
-        break;
-      case inval:
-        break;
-      case expect:
-        b.bytes += static_cast<int32_t>(value);
-        break;
-      case complete_bytes:
-        b.bytes -= static_cast<int32_t>(value);
-        b.complete();
-        break;
-      case wait_state:
-        done |= static_cast<uint32_t>(b.phase != Mbarrier::of(warp.wide(op.s[1])[lane]).phase) << lane;
-        continue;
-      case wait_parity:
-        done |= static_cast<uint32_t>(b.phase != ((value & 1) != 0)) << lane;
-        continue;
-      default: {
-        const uint32_t count = op.immediate == arrive_expect ? 1 : value;
-        if (op.d != no_slot) warp.wide(op.d)[lane] = word;
-        if (op.immediate == arrive_extra) ++b.pending;
-        if (count > b.pending)
-          return raise(warp, op, lane, TrapKind::barrier,
-                       "more threads arrive at the mbarrier than its phase expects");
-        if (op.immediate == arrive_expect) b.bytes += static_cast<int32_t>(value);
-        if (op.immediate == arrive_drop) b.expected -= count;
-        b.pending -= count;
-        b.complete();
-      }
+    if (waits(op.immediate)) {
+      const bool phase =
+          op.immediate == wait_parity ? (value & 1) != 0 : Mbarrier::of(warp.wide(op.s[1])[lane]).phase;
+      const Waited waited = wait_for_phase(warp, op, lane, warp.address[lane], phase);
+      if (waited == Waited::trapped) return false;
+      over |= static_cast<uint32_t>(waited == Waited::over) << lane;
+      continue;
     }
-    word = op.immediate == inval ? not_a_barrier : b.word();
+    if (op.d != no_slot) warp.wide(op.d)[lane] = word;
+    Mbarrier b = Mbarrier::of(word);
+    if (op.immediate != inval && !change(warp, op, lane, value, b)) return false;
+    word = op.immediate == inval ? Mbarrier::none : b.word();
     std::memcpy(host[lane], &word, 8);
+    ++warp.block->changes;
   }
-  if (op.immediate == wait_state || op.immediate == wait_parity)
-    warp.mask(op.d) = (warp.mask(op.d) & ~mask) | done;
+  if (waits(op.immediate)) warp.mask(op.d) = (warp.mask(op.d) & ~mask) | over;
   return true;
 }
 
@@ -113,25 +103,25 @@ void decode(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   const auto has = [&](const char* word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  const bool waits = words[1] == "test_wait" || words[1] == "try_wait",
-             arrives = words[1].starts_with("arrive");
+  const bool waiting = words[1] == "test_wait" || words[1] == "try_wait",
+             arrives = words[1].starts_with("arrive"), drops = words[1] == "arrive_drop";
   op.space = has("shared") ? Space::shared : Space::generic;
   op.element_bytes = 8;
   op.type = Type::b64;
   op.immediate = words[1] == "init"          ? init
                  : words[1] == "inval"       ? inval
                  : words[1] == "expect_tx"   ? expect
-                 : words[1] == "complete_tx" ? complete_bytes
-                 : waits                     ? (has("parity") ? wait_parity : wait_state)
-                 : has("expect_tx")          ? arrive_expect
-                 : words[1] == "arrive_drop" ? arrive_drop
+                 : words[1] == "complete_tx" ? complete
+                 : waiting                   ? (has("parity") ? wait_parity : wait_state)
+                 : has("expect_tx")          ? (drops ? drop_expect : arrive_expect)
+                 : drops                     ? arrive_drop
                                              : arrive;
   const std::vector<Operand>& operands = instruction.operands;
-  decoder.expect_operands(instruction, op.immediate == inval ? 1 : 2, waits ? 4 : 3);
+  decoder.expect_operands(instruction, op.immediate == inval || arrives ? 1 : 2, waiting ? 4 : 3);
   size_t at = 0;
-  if (waits || (arrives && operands[0].kind != Operand::Kind::address)) {
-    op.d = decoder.destination(operands[0], waits ? Type::pred : Type::b64);
-    op.d_cell = waits ? Cell::mask : Cell::wide;
+  if (waiting || (arrives && operands[0].kind != Operand::Kind::address)) {
+    op.d = decoder.destination(operands[0], waiting ? Type::pred : Type::b64);
+    op.d_cell = waiting ? Cell::mask : Cell::wide;
     at = 1;
   }
   decoder.address(operands[at], op);

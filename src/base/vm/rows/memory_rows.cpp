@@ -189,7 +189,7 @@ bool is_space(Warp& warp, const Op& op, uint32_t mask) {
 
 void decode_is_space(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 2, 2);
-  op.space = space_named(decoder.parts(instruction)[1]);
+  op.space = instruction.form.space;
   op.d = decoder.destination(instruction.operands[0], Type::pred);
   op.s[0] = decoder.source(instruction.operands[1], Type::u64);
   op.d_cell = Cell::mask;
@@ -210,7 +210,8 @@ void add_memory_rows(std::vector<Row>& rows) {
                {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
   add_warp_row(rows, "cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", {.flow = Flow::address},
                convert_address, decode_convert_address);
-  add_warp_row(rows, "isspacep.{global,shared,local}", {.flow = Flow::comparison}, is_space, decode_is_space);
+  add_warp_row(rows, "isspacep.{global,shared,shared::cluster,local}", {.flow = Flow::comparison}, is_space,
+               decode_is_space);
   add_warp_row(rows, "prefetch{,.global,.local}.{L1,L2}", {.operands = {Role::read}}, nullptr,
                decode_nothing);
 }

@@ -36,7 +36,7 @@ void decode_packed(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   if (op.d2 == no_slot) decoder.fail(instruction, "needs two predicates, p|q");
   if (op.boolean != BooleanOp::none && op.s[2] == op.d2)
     decoder.fail(instruction, "the predicate it combines with must not be its second result");
-  std::string scalar = ptx::canonical_form(instruction.opcode);
+  std::string scalar = spelling_of(instruction.opcode);
   scalar.resize(scalar.size() - 2);  // f16x2 -> f16
   Op high = op;
   high.row = op.row = find_row(scalar);

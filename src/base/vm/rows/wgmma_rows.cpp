@@ -28,8 +28,8 @@ class SharedMatrix {
   SharedMatrix(const Warp& warp, uint64_t descriptor, bool mn_major)
       : descriptor_(decode_descriptor(descriptor)),
         mn_major_(mn_major),
-        data_(warp.block->shared.data()),
-        size_(warp.block->shared.size()) {}
+        data_(warp.block->shared.data() + uint64_t{warp.rank} * warp.block->shared_stride),
+        size_(warp.block->shared_bytes) {}
 
   const std::byte* piece(uint32_t line, uint32_t piece) {
     static constexpr std::byte nothing[16]{};
@@ -91,7 +91,7 @@ void flip_signs(Element element, int count, int32_t* words) {
 bool outside(Warp& warp, const Op& op, char operand, uint64_t address) {
   return raise(warp, op, 0, TrapKind::out_of_bounds,
                fmt::format("operand {} reaches shared memory at byte {} of {}", operand, address,
-                           warp.block->shared.size()));
+                           warp.block->shared_bytes));
 }
 
 bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
@@ -192,7 +192,16 @@ bool commit(Warp& warp, const Op& op, uint32_t mask) {
 bool wait(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   warp.products.wait(~0u, op.immediate, [](const auto&, uint32_t) {});
-  return true;
+  // A warpgroup's product is one: none of its warps goes on before all have made their part.
+  constexpr uint64_t hopeless = uint64_t{1} << 20;
+  if (completed_by_all(warp)) {
+    warp.idle_polls = 0;
+    return true;
+  }
+  warp.stalls = true;
+  return ++warp.idle_polls < hopeless ||
+         raise(warp, op, 0, TrapKind::warpgroup,
+               "other warps of the warpgroup do not execute the wgmma that it waits for");
 }
 
 void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) {

@@ -1,4 +1,4 @@
-#include "kernels/plan_expression.h"
+#include "src/base/document/expression.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace plan_expression_test {
+namespace expression_test {
 
 const ExpressionScope kScope{{{"T", 100}, {"K", 60}, {"packed", 0}}, {100, 0, 17}};
 
-TEST(PlanExpression, HasTheValueThatItsArithmeticSays) {
+TEST(Expression, HasTheValueThatItsArithmeticSays) {
   const std::pair<const char*, double> rows[] = {
       {"T", 100},
       {"2 * T + K", 260},
@@ -33,7 +33,7 @@ TEST(PlanExpression, HasTheValueThatItsArithmeticSays) {
   for (const auto& [text, value] : rows) EXPECT_EQ(evaluate(text, kScope, "here"), value) << text;
 }
 
-TEST(PlanExpression, ThatCannotBeEvaluatedIsNamedWithPlaceAndKnownNames) {
+TEST(Expression, ThatCannotBeEvaluatedIsNamedWithPlaceAndKnownNames) {
   for (const char* text : {"", "T +", "T * Q", "ceil_div(T)", "(T", "T = 3", "T; K"}) {
     try {
       evaluate(text, kScope, "plan.json at /launches/0/grid");
@@ -48,11 +48,11 @@ TEST(PlanExpression, ThatCannotBeEvaluatedIsNamedWithPlaceAndKnownNames) {
   EXPECT_THROW(evaluate("1, 2", kScope, "here"), BadInput);
 }
 
-TEST(PlanExpression, WholeNumbersOutsideTheirRangeAreRefused) {
+TEST(Expression, WholeNumbersOutsideTheirRangeAreRefused) {
   EXPECT_EQ(evaluate_integer("T * 2", kScope, "here", 1, 200), 200);
   for (const char* text : {"T * 2 + 1", "0", "K / 7", "1 / 0", "0 / 0", "-1", "chunks(0)"})
     EXPECT_THROW(evaluate_integer(text, kScope, "here", 1, 200), BadInput) << text;
 }
 
-}  // namespace plan_expression_test
+}  // namespace expression_test
 }  // namespace assay

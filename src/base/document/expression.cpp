@@ -1,4 +1,4 @@
-#include "kernels/plan_expression.h"
+#include "src/base/document/expression.h"
 
 #include <fmt/format.h>
 #include <muParser.h>

@@ -1,4 +1,4 @@
-// Expressions in the sizes of a case, as a stranger's plan writes them: "ceil_div(V, 64)", "(K + 2) * 2^-24".
+// Expressions in sizes, as plans and launch files write them: "ceil_div(V, 64)", "(K + 2) * 2^-24".
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,0 +1,389 @@
+#include "src/verification/verify/check_program.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/program/source_place.h"
+#include "src/base/ptx/program.h"
+#include "src/base/tensor/tensor_summary.h"
+#include "src/base/vm/availability.h"
+#include "src/base/vm/departure.h"
+#include "src/base/vm/exact_run.h"
+#include "src/base/vm/shadow_run.h"
+#include "src/verification/compare/compare.h"
+#include "src/verification/diagnosis/origin_groups.h"
+#include "src/verification/diagnosis/source_line.h"
+#include "src/verification/verify/expected_values.h"
+#include "src/verification/verify/verdict.h"
+
+namespace assay {
+namespace {
+
+/// Another poison: of no float format a NaN, small and odd as an integer.
+constexpr uint8_t kOtherPoison = 0x3b;
+constexpr uint64_t kOrders[] = {1, 2};
+
+/// All that a run wrote, by name.
+TensorMap written_by(const Outcome& outcome) {
+  TensorMap all = outcome.outputs;
+  for (const auto& [name, tensor] : outcome.changed_inputs) all.emplace(name, tensor);
+  return all;
+}
+
+bool same_value(const Tensor& a, const Tensor& b, int64_t i) {
+  return a.bits(i) == b.bits(i) || (std::isnan(a.value(i)) && std::isnan(b.value(i)));
+}
+
+bool is_poison(const Tensor& tensor, int64_t i, uint8_t byte) {
+  const int bytes = format(tensor.dtype).bytes;
+  return tensor.bits(i) == (byte * 0x0101010101010101u) >> (64 - 8 * bytes);
+}
+
+/// Differences of one repeat.
+struct Difference {
+  int64_t elements = 0;
+  std::string first;
+  double largest = 0;
+};
+
+class ProgramCheck {
+ public:
+  ProgramCheck(const Program& program, const TensorMap& inputs, const ProgramCheckOptions& options,
+               Verification& v)
+      : program_(program), inputs_(inputs), options_(options), v_(v) {}
+
+  void run() {
+    first_ = run_once();
+    if (v_.trap) {
+      check();
+      return;
+    }
+    describe_written();
+    check();
+    if (options_.births) v_.births = vm::run_births(program_, inputs_, options_.machine, location_of);
+    find_origins();
+    repeat();
+    precision();
+    hold_against_others();
+  }
+
+ private:
+  /// Inputs that the run changes though nobody has said so are written in place: outputs too.
+  Outcome run_once() {
+    Outcome outcome = vm::run(program_, inputs_, options_.machine);
+    for (auto& [name, now] : outcome.changed_inputs) {
+      if (options_.fixed.contains(name)) {
+        int64_t at = -1;
+        const int64_t count = differing_elements(inputs_.at(name), now, &at);
+        v_.properties_failed.push_back(fmt::format(
+            "inputs-unchanged: {} was {:.9g} and is {:.9g} after the run; {} of {} elements changed",
+            now.element_name(at), inputs_.at(name).value(at), now.value(at), count, now.size()));
+        continue;
+      }
+      program_.outputs.push_back({name, now.dtype, now.axes});
+      outcome.outputs.emplace(name, std::move(now));
+    }
+    std::erase_if(outcome.changed_inputs,
+                  [&](const auto& item) { return outcome.outputs.contains(item.first); });
+    v_.trap = outcome.trap;
+    v_.exponents = outcome.exponents;
+    v_.lane_instructions = outcome.lane_instructions;
+    v_.seconds_kernel = outcome.seconds;
+    return outcome;
+  }
+
+  void describe_written() {
+    for (const auto& [name, tensor] : written_by(first_)) {
+      const TensorSummary s = summary_of(tensor);
+      v_.program->written.push_back({name, tensor.shape_text() + " " + std::string(format(tensor.dtype).name),
+                                     tensor.size(), s.min.value_or(0), s.max.value_or(0), s.nan.count,
+                                     s.plus_infinity.count + s.minus_infinity.count, 0});
+    }
+  }
+
+  bool is_too_long(uint64_t limit) const { return v_.lane_instructions > limit; }
+  std::string length_text(uint64_t limit) const {
+    return fmt::format("the run has {:.0f} million lane-instructions, more than {:.0f} million",
+                       static_cast<double>(v_.lane_instructions) * 1e-6, static_cast<double>(limit) * 1e-6);
+  }
+
+  void check() {
+    if (!options_.checks.any()) return;
+    if (v_.trap && (v_.trap->kind == TrapKind::hang || v_.trap->kind == TrapKind::launch)) {
+      v_.checks.emplace().skipped =
+          v_.trap->kind == TrapKind::hang ? "the run does not end" : "the launch is refused";
+      return;
+    }
+    std::optional<Trap> trap;
+    v_.checks = vm::run_checked(program_, inputs_, options_.machine, options_.checks, &trap);
+    if (!v_.trap) v_.trap = trap;
+    std::erase_if(v_.checks->findings, [&](const CheckFinding& f) {
+      return f.kind == CheckKind::never_written &&
+             options_.partly.contains(f.element.substr(0, f.element.find('[')));
+    });
+  }
+
+  /// Outputs that are not finite: where that was born. Values that inputs or literals bring along are told,
+  /// and no finding.
+  void find_origins() {
+    const bool any = std::any_of(v_.program->written.begin(), v_.program->written.end(),
+                                 [](const WrittenTensor& w) { return w.nans + w.infinities > 0; });
+    if (!any || !program_.blocks.empty()) return;
+    const AllOrigins all = find_all_origins(program_, inputs_, options_.origin);
+    v_.origins = all.groups;
+    std::optional<std::pair<std::string, int64_t>> shown;
+    for (const OriginGroup& group : all.groups) {
+      if (!is_made(group.origin.kind)) continue;
+      for (const std::string& text : group.outputs) {
+        const size_t blank = text.rfind(' ');
+        for (WrittenTensor& written : v_.program->written)
+          if (written.name == text.substr(0, blank)) written.born += std::stoll(text.substr(blank));
+      }
+      const std::string output = group.origin.element.substr(0, group.origin.element.find('['));
+      if (!shown) shown = std::pair{output, element_named(first_.outputs.at(output), group.origin.element)};
+    }
+    if (!shown) return;
+    for (const WrittenTensor& written : v_.program->written)
+      if (written.born > 0)
+        add_nonfinite(first_.outputs.at(written.name), written.born,
+                      written.name == shown->first ? shown->second : -1);
+    if (const auto trace = find_origin(program_, inputs_, shown->first, shown->second, options_.origin))
+      v_.origin = trace->origin;
+  }
+
+  /// Not brought along by an input, a literal or memory that nothing wrote (of which the checks tell).
+  static bool is_made(OriginKind kind) { return kind < OriginKind::literal; }
+
+  static int64_t element_named(const Tensor& tensor, const std::string& name) {
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (!std::isfinite(tensor.value(i)) && tensor.element_name(i) == name) return i;
+    return 0;
+  }
+
+  void add_nonfinite(const Tensor& tensor, int64_t count, int64_t at) {
+    OutputComparison& o = v_.outputs.emplace_back();
+    o.name = tensor.name, o.axes = tensor.axes, o.dtype = tensor.dtype, o.elements = tensor.size();
+    o.nonfinite = count, o.ok = o.elements - count;
+    if (at < 0) return;
+    o.worst.element = tensor.element_name(at), o.worst.flat = at;
+    o.worst.got = tensor.value(at), o.worst.got_bits = tensor.bits(at);
+    o.worst.expected = o.worst.expected_rounded = o.worst.bound = std::nan("");
+    o.worst.ratio = HUGE_VAL;
+  }
+
+  Difference compare(const Outcome& other, bool poisoned) const {
+    Difference d;
+    const TensorMap others = written_by(other);
+    for (const auto& [name, tensor] : written_by(first_)) {
+      const auto found = others.find(name);
+      if (found == others.end()) continue;
+      const Tensor& now = found->second;
+      double squares = 0, largest = 0;
+      for (int64_t i = 0; i < tensor.size(); ++i) {
+        const double value = tensor.value(i);
+        if (std::isfinite(value)) squares += value * value;
+        if (same_value(tensor, now, i)) continue;
+        if (poisoned && is_poison(tensor, i, program_.poison) && is_poison(now, i, kOtherPoison)) continue;
+        if (d.elements++ == 0)
+          d.first = fmt::format("{}: {:.9g} and {:.9g}", tensor.element_name(i), value, now.value(i));
+        if (std::isfinite(value) && std::isfinite(now.value(i)))
+          largest = std::max(largest, std::fabs(value - now.value(i)));
+      }
+      const double rms = std::sqrt(squares / static_cast<double>(std::max<int64_t>(1, tensor.size())));
+      if (largest > 0) d.largest = std::max(d.largest, rms > 0 ? largest / rms : HUGE_VAL);
+    }
+    return d;
+  }
+
+  /// One repeat; where something differs, the two runs side by side.
+  void repeat_as(Repeat repeat, const vm::MachineOptions& machine, uint8_t poison) {
+    Program program = program_;
+    program.poison = poison;
+    const Outcome again = vm::run(program, inputs_, machine);
+    const bool poisoned = repeat.kind == RepeatKind::poison;
+    if (again.trap) {
+      repeat.differing = 1;
+      repeat.element = fmt::format("{}: {}", name_of(again.trap->kind), again.trap->message);
+      repeat.where = again.trap->where;
+    } else {
+      const Difference d = compare(again, poisoned);
+      repeat.differing = d.elements, repeat.element = d.first, repeat.largest = d.largest;
+    }
+    if (repeat.differing > 0 && repeat.kind == RepeatKind::architecture)
+      repeat.expected = is_explained(again, machine, repeat);
+    else if (repeat.differing > 0)
+      locate(repeat, {options_.machine, program_.poison}, {machine, poison});
+    v_.repeats.push_back(std::move(repeat));
+  }
+
+  void locate(Repeat& repeat, const vm::RunSetting& a, const vm::RunSetting& b) const {
+    const vm::TwoRuns two = vm::compare_runs_of(program_, inputs_, first_, a, b, location_of);
+    repeat.by_order_of_sums = two.by_order_of_sums;
+    repeat.note = two.skipped.empty() ? "" : "where the runs part was not looked for: " + two.skipped;
+    if (!two.departure) return;
+    const vm::Departure& d = *two.departure;
+    if (!repeat.where) repeat.where = d.where;
+    repeat.departure =
+        fmt::format("{} at {} gave {} and {}, block ({}), thread ({})", d.instruction, source_place(d.where),
+                    d.first, d.second, fmt::join(d.block, ","), fmt::join(d.thread, ","));
+  }
+
+  /// The values on two architectures differ by no more than each differs from its own exact arithmetic.
+  bool is_explained(const Outcome& other, const vm::MachineOptions& machine, Repeat& repeat) const {
+    if (other.trap) return false;
+    const vm::ExactRun here = vm::run_exact(program_, inputs_, options_.machine),
+                       there = vm::run_exact(program_, inputs_, machine);
+    const TensorMap others = written_by(other);
+    for (const auto& [name, tensor] : written_by(first_)) {
+      const Tensor& now = others.at(name);
+      const auto exact = here.outputs.find(name), exact_there = there.outputs.find(name);
+      for (int64_t i = 0; i < tensor.size(); ++i) {
+        if (same_value(tensor, now, i)) continue;
+        const double a = tensor.value(i), b = now.value(i);
+        const bool changes_class = std::isnan(a) != std::isnan(b) || std::isinf(a) != std::isinf(b);
+        if (changes_class) return false;
+        if (exact == here.outputs.end() || exact_there == there.outputs.end()) continue;
+        const auto at = static_cast<size_t>(i);
+        const double xa = exact->second.value[at], xb = exact_there->second.value[at];
+        const double slack = exact->second.slack[at] + exact_there->second.slack[at];
+        if (!std::isfinite(slack) || !std::isfinite(xa + xb)) {
+          repeat.note = "not every difference could be held against exact arithmetic";
+          continue;
+        }
+        // Ties of exact values aside, a difference beyond both errors is one of the exact values.
+        if (std::fabs(a - b) > (std::fabs(a - xa) + std::fabs(b - xb)) * (1 + 0x1p-40) + slack) {
+          repeat.element = fmt::format("{}: {:.9g} and {:.9g}; exactly {:.9g} and {:.9g}",
+                                       tensor.element_name(i), a, b, xa, xb);
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void repeat() {
+    if (!program_.blocks.empty()) return;
+    if (is_too_long(options_.repeat_instructions)) {
+      v_.partial = "run once: " + length_text(options_.repeat_instructions);
+      return;
+    }
+    if (options_.orders)
+      for (const uint64_t order : kOrders) {
+        vm::MachineOptions machine = options_.machine;
+        machine.order = order;
+        repeat_as({.kind = RepeatKind::order,
+                   .how = order == 1 ? "blocks and warps in descending order"
+                                     : "blocks and warps shuffled, in short turns"},
+                  machine, program_.poison);
+      }
+    if (options_.poison)
+      repeat_as(
+          {.kind = RepeatKind::poison, .how = fmt::format("bytes {:#x} in unwritten memory", kOtherPoison)},
+          options_.machine, kOtherPoison);
+    if (options_.architectures)
+      for (const std::string& arch : other_architectures()) {
+        vm::MachineOptions machine = options_.machine;
+        machine.arch = arch;
+        repeat_as({.kind = RepeatKind::architecture, .how = "on " + arch}, machine, program_.poison);
+      }
+    note_repeats();
+  }
+
+  /// Those that the targets of all modules can run on: "sm_80" on itself and later ones, "sm_90a" on no
+  /// other.
+  std::vector<std::string> other_architectures() const {
+    int least = 0;
+    for (const Module& module : program_.modules) {
+      const std::string target = ptx::parse(*module.ptx, module.path).target;
+      const size_t at = target.find("sm_");
+      if (at == target.npos) continue;
+      size_t end = at + 3;
+      int number = 0;
+      for (; end < target.size() && std::isdigit(static_cast<unsigned char>(target[end])); ++end)
+        number = 10 * number + (target[end] - '0');
+      if (end < target.size() && std::isalpha(static_cast<unsigned char>(target[end]))) return {};
+      least = std::max(least, number);
+    }
+    std::vector<std::string> others;
+    for (const int architecture : vm::architectures)
+      if (const std::string name = fmt::format("sm_{}", architecture);
+          architecture >= least && name != options_.machine.arch)
+        others.push_back(name);
+    return others;
+  }
+
+  /// A finding for each repeat whose outputs differ for a reason of their own.
+  void note_repeats() {
+    static constexpr std::string_view kProperties[] = {"same-bits-in-any-order", "same-bits-with-any-poison",
+                                                       "same-on-every-architecture", "same-bits-as-recorded"};
+    for (const Repeat& r : v_.repeats) {
+      if (r.differing == 0 || r.by_order_of_sums || r.expected) continue;
+      v_.properties_failed.push_back(fmt::format("{}: {}: {} element{} differ, first {}{}",
+                                                 kProperties[static_cast<size_t>(r.kind)], r.how, r.differing,
+                                                 r.differing == 1 ? "" : "s", r.element,
+                                                 r.departure.empty() ? "" : "; they part at " + r.departure));
+    }
+  }
+
+  void precision() {
+    if (!options_.shadow_instructions || !program_.blocks.empty()) return;
+    if (is_too_long(options_.shadow_instructions)) return;
+    v_.shadow = vm::run_shadow(program_, inputs_, options_.machine, {.locate = location_of});
+  }
+
+  void hold_against_others() {
+    const TensorMap written = written_by(first_);
+    if (options_.expected) hold_against_expected(written, *options_.expected, options_.tolerance, v_);
+    if (options_.recorded) {
+      Repeat repeat{.kind = RepeatKind::recorded, .how = "against the recorded outputs"};
+      Outcome recorded;
+      recorded.outputs = *options_.recorded;
+      const Difference d = compare(recorded, false);
+      repeat.differing = d.elements, repeat.element = d.first, repeat.largest = d.largest;
+      v_.repeats.push_back(repeat);
+    }
+    if (options_.peer) {
+      Repeat repeat{.kind = RepeatKind::recorded, .how = "on " + options_.peer->name()};
+      const Outcome on_peer = options_.peer->run(program_, inputs_);
+      const Difference d = compare(on_peer, false);
+      repeat.differing = d.elements, repeat.element = d.first, repeat.largest = d.largest;
+      if (on_peer.trap) repeat.differing = 1, repeat.element = on_peer.trap->message;
+      v_.repeats.push_back(repeat);
+    }
+    for (const Repeat& r : v_.repeats)
+      if (r.kind == RepeatKind::recorded && r.differing > 0)
+        v_.properties_failed.push_back(fmt::format("same-bits-as-recorded: {}: {} elements differ, first {}",
+                                                   r.how, r.differing, r.element));
+  }
+
+  Program program_;
+  const TensorMap& inputs_;
+  const ProgramCheckOptions& options_;
+  Verification& v_;
+  Outcome first_;
+};
+
+std::string launch_text(const Launch& launch) {
+  return fmt::format("{}: {} blocks of {} threads", launch.function, fmt::join(launch.grid, " x "),
+                     uint64_t{launch.block[0]} * launch.block[1] * launch.block[2]);
+}
+
+}  // namespace
+
+Verification check_program(const std::string& name, const Program& program, const TensorMap& inputs,
+                           const ProgramCheckOptions& options) {
+  Verification v;
+  v.kernel = name, v.case_.kernel = name;
+  v.backend = "vm " + options.machine.arch;
+  v.program.emplace();
+  for (const Launch& launch : program.launches) v.program->launches.push_back(launch_text(launch));
+  ProgramCheck(program, inputs, options, v).run();
+  decide(v);
+  if (v.verdict == Verdict::finding && !v.trap && !v.origin) v.entry = entry_of(program);
+  return v;
+}
+
+}  // namespace assay

@@ -1,0 +1,94 @@
+// assay check: a program without an operator, from its launch file to exit status and reports.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace assay {
+namespace {
+
+class Check : public testing::Test {
+ protected:
+  Check() {
+    const std::filesystem::path root = ASSAY_SOURCE_DIR;
+    std::filesystem::copy_file(root / "tests/data/row_norm.ptx", folder / "row_norm.ptx");
+    std::filesystem::copy_file(root / "examples/launch/row_norm.json", folder / "row_norm.json");
+  }
+  /// The example with `from` replaced by `to`, as bad.json.
+  void change(const std::string& from, const std::string& to) {
+    std::string text = read_file(folder / "row_norm.json");
+    ASSERT_NE(text.find(from), text.npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(folder / "bad.json") << text;
+  }
+  nlohmann::json json(const std::string& name) { return nlohmann::json::parse(read_file(folder / name)); }
+  const ScratchFolder folder;
+};
+
+TEST_F(Check, TheExampleIsRight) {
+  const Ran ran = run_assay("check row_norm.json --size columns=1000 --json r.json --precision", folder);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("PASS"), ran.out.npos);
+  EXPECT_NE(ran.out.find("same bits: blocks and warps in descending order"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("replay: assay check row_norm.json --size columns=1000"), ran.out.npos) << ran.out;
+  const nlohmann::json result = json("r.json");
+  EXPECT_EQ(result["verdict"], "pass");
+  EXPECT_EQ(result["program"]["written"].size(), 2u);
+  EXPECT_FALSE(result["shadow"].is_null());
+}
+
+TEST_F(Check, TensorsThatAreTooSmallAreATrapWithItsLine) {
+  change(R"("y": {"dtype": "fp32", "shape": ["rows", "columns"]})",
+         R"("y": {"dtype": "fp32", "shape": ["rows", "columns - 1"]})");
+  const Ran ran =
+      run_assay("check bad.json --json r.json --sarif r.sarif --junit r.xml --report page", folder);
+  EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+  const nlohmann::json result = json("r.json");
+  EXPECT_EQ(result["trap"]["kind"], "out-of-bounds");
+  EXPECT_EQ(result["trap"]["where"]["line"], 23);
+  const nlohmann::json place = json("r.sarif")["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+  EXPECT_EQ(place["region"]["startLine"], 23) << place;
+  EXPECT_NE(read_file(folder / "r.xml").find("<failure"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder / "page/index.html"));
+}
+
+TEST_F(Check, ValuesOfOnesOwnAreHeldAgainst) {
+  ASSERT_EQ(run_assay("check row_norm.json --json r.json", folder).status, 0);
+  std::filesystem::create_directory(folder / "right");
+  // Three rows whose scale nobody computed so.
+  std::ofstream(folder / "right/scale.npy", std::ios::binary)
+      << std::string("\x93NUMPY\x01\x00\x46\x00", 10)
+      << std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }            \n").substr(0, 70)
+      << std::string(12, '\0');
+  const Ran ran = run_assay("check row_norm.json --expect right --tolerance 0.1", folder);
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("3 elements of scale beyond the bound"), ran.out.npos) << ran.out;
+}
+
+TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
+  change(R"("function": "row_norm")", R"("function": "col_norm")");
+  const std::pair<const char*, const char*> rows[] = {
+      {"check bad.json", "no PTX file has an entry \"col_norm\"; there are: row_norm"},
+      {"check absent.json", "absent.json: cannot be opened"},
+      {"check row_norm.ptx", "PTX alone does not say what to launch"},
+      {"check", "name a launch file"},
+      {"check row_norm.json --size columns", "expected NAME=NUMBER"},
+      {"check row_norm.json --size depth=3", "there is no size \"depth\"; there are: columns, rows"},
+      {"check row_norm.json --size rows=0", "/launches/0/grid"},
+      {"check row_norm.json --checks race", "unknown check 'race'"},
+      {"check row_norm.json --expect row_norm.json", "row_norm.json"},
+  };
+  for (const auto& [arguments, message] : rows) {
+    const Ran ran = run_assay(arguments, folder);
+    EXPECT_EQ(ran.status, 2) << arguments << ran.out;
+    EXPECT_NE(ran.err.find(message), ran.err.npos) << arguments << ": " << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,143 @@
+#include "src/verification/verify/check_program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "src/result/finding_kind.h"
+#include "tests/vm/small_kernel.h"
+
+namespace assay {
+namespace check_program_test {
+
+Verification check(const vm::SmallKernel& kernel, ProgramCheckOptions options = {}) {
+  TensorMap inputs;
+  const Program program = vm::plan_of(kernel, inputs);
+  options.machine.threads = 1;
+  return check_program("small", program, inputs, options);
+}
+bool has(const Verification& v, FindingKind kind) {
+  return kinds_of(v).contains(kind);
+}
+std::string failures(const Verification& v) {
+  std::string all;
+  for (const std::string& failure : v.properties_failed) all += failure + "\n";
+  return all;
+}
+
+TEST(CheckProgram, ACleanOnePassesAndSaysWhatWasTried) {
+  const Verification v = check({.body = "add.u32 %d, %a, %t;", .a = {5}, .threads = 96, .blocks = 3});
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause << failures(v);
+  ASSERT_TRUE(v.program);
+  ASSERT_EQ(v.program->written.size(), 1u);
+  EXPECT_EQ(v.program->written[0].largest, 5 + 96 * 3 - 1);
+  EXPECT_TRUE(std::any_of(v.repeats.begin(), v.repeats.end(),
+                          [](const Repeat& r) { return r.kind == RepeatKind::order; }));
+  EXPECT_TRUE(std::any_of(v.repeats.begin(), v.repeats.end(),
+                          [](const Repeat& r) { return r.kind == RepeatKind::poison; }));
+}
+
+TEST(CheckProgram, ARaceIsFoundByTheCheckAndByTheOrder) {
+  const vm::SmallKernel racing{
+      .declarations = ".shared .align 4 .b32 box;",
+      .body =
+          "mov.u32 %d, 0; mov.u32 %r0, box;\n"
+          "setp.lt.u32 %p0, %t, 32; @%p0 st.shared.u32 [%r0], %a; @!%p0 ld.shared.u32 %d, [%r0];",
+      .a = {9},
+      .threads = 64};
+  const Verification v = check(racing);
+  EXPECT_EQ(v.verdict, Verdict::finding);
+  EXPECT_TRUE(has(v, FindingKind::check));
+  EXPECT_TRUE(has(v, FindingKind::bits));
+  EXPECT_NE(failures(v).find("same-bits-in-any-order: blocks and warps in descending order"),
+            std::string::npos);
+  EXPECT_NE(failures(v).find("ld.shared.u32 at"), std::string::npos);
+}
+
+TEST(CheckProgram, PoisonThatReachesAnOutputIsAFinding) {
+  const vm::SmallKernel reading{.declarations = ".shared .align 4 .b32 box;",
+                                .body = "mov.u32 %r0, box; ld.shared.u32 %r1, [%r0]; and.b32 %d, %r1, 4;"};
+  ProgramCheckOptions options;
+  options.checks = vm::Checks::none();
+  const Verification v = check(reading, options);
+  EXPECT_NE(failures(v).find("same-bits-with-any-poison"), std::string::npos) << failures(v);
+}
+
+TEST(CheckProgram, SumsByAtomicsAreAFindingForThoseWhoAskOnly) {
+  const vm::SmallKernel sums{
+      .body =
+          "ld.param.u64 %rd0, [pd]; cvt.rn.f32.u32 %f0, %t; mul.rn.f32 %f0, %f0, 0f4CBEBC20;\n"
+          "add.rn.f32 %f0, %f0, 0f3F800001; mov.u32 %d, 0;\n"
+          "st.global.b32 [%pd], 0; bar.sync 0; red.global.add.f32 [%rd0], %f0; ret;",
+      .threads = 64};
+  ProgramCheckOptions options;
+  options.checks = vm::Checks::none();
+  const Verification v = check(sums, options);
+  EXPECT_EQ(v.verdict, Verdict::pass) << failures(v);
+  EXPECT_TRUE(has(v, FindingKind::order));
+}
+
+TEST(CheckProgram, NonFiniteValuesThatItMakesAreFindingsThoseItIsGivenAreNot) {
+  const vm::SmallKernel dividing{
+      .body = "div.rn.f32 %d, %a, %b;", .a = {std::bit_cast<uint32_t>(1.0f)}, .b = {0}};
+  TensorMap inputs;
+  Program program = vm::plan_of(dividing, inputs);
+  program.outputs[0].dtype = Dtype::fp32;
+  for (const char* name : {"a", "b"}) inputs[name].dtype = Dtype::fp32;
+  const Verification made = check_program("small", program, inputs, {});
+  EXPECT_TRUE(has(made, FindingKind::nonfinite));
+  ASSERT_TRUE(made.origin);
+  EXPECT_EQ(made.origin->kind, OriginKind::division_by_zero);
+  ASSERT_EQ(made.births.size(), 1u);
+  EXPECT_EQ(made.births[0].divisions_by_zero, 32u);
+
+  for (int64_t i = 0; i < 32; ++i) inputs["a"].set(i, INFINITY), inputs["b"].set(i, 1);
+  const Verification given = check_program("small", program, inputs, {});
+  EXPECT_EQ(given.verdict, Verdict::pass) << given.cause;
+  EXPECT_EQ(given.program->written.at(0).infinities, 32);
+}
+
+TEST(CheckProgram, InputsThatItWritesAreOutputsUnlessTheyAreFixed) {
+  const vm::SmallKernel writing{.body = "add.u32 %d, %a, 1; st.global.b32 [%pa], %d;", .a = {5}};
+  const Verification free = check(writing);
+  EXPECT_EQ(free.verdict, Verdict::pass) << free.cause << failures(free);
+  EXPECT_EQ(free.program->written.size(), 2u);
+  ProgramCheckOptions options;
+  options.fixed = {"a"};
+  EXPECT_NE(failures(check(writing, options)).find("inputs-unchanged: a[t=0]"), std::string::npos);
+}
+
+TEST(CheckProgram, OutputsLeftUnwrittenAreFindingsUnlessTheyMayBe) {
+  const vm::SmallKernel half{.body = "setp.ge.u32 %p0, %t, 16; @%p0 ret;", .threads = 32};
+  EXPECT_TRUE(has(check(half), FindingKind::check));
+  ProgramCheckOptions options;
+  options.partly = {"d"};
+  const Verification v = check(half, options);
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause << failures(v);
+}
+
+TEST(CheckProgram, ATrapIsTheFirstThingSaid) {
+  const Verification v = check({.body = "ld.global.b32 %d, [%pa + 4096];", .a = {5}});
+  EXPECT_TRUE(has(v, FindingKind::trap));
+  EXPECT_TRUE(v.repeats.empty());
+}
+
+TEST(CheckProgram, ValuesThatAreExpectedAreHeldAgainst) {
+  TensorMap inputs;
+  const vm::SmallKernel kernel{.body = "add.u32 %d, %a, 1;", .a = {5}};
+  const Program program = vm::plan_of(kernel, inputs);
+  TensorMap expected{{"d", Tensor("d", Dtype::i32, {{"T", 32}})}};
+  for (int64_t i = 0; i < 32; ++i) expected["d"].set(i, 6);
+  ProgramCheckOptions options;
+  options.expected = &expected;
+  EXPECT_EQ(check_program("small", program, inputs, options).verdict, Verdict::pass);
+  expected["d"].set(3, 7);
+  EXPECT_TRUE(has(check_program("small", program, inputs, options), FindingKind::violation));
+  options.expected = nullptr, options.recorded = &expected;
+  EXPECT_NE(failures(check_program("small", program, inputs, options)).find("same-bits-as-recorded"),
+            std::string::npos);
+}
+
+}  // namespace check_program_test
+}  // namespace assay

@@ -1,0 +1,143 @@
+// Runs in which an instruction takes or gives something else, on a program of a few instructions.
+#include "src/base/vm/changed_run.h"
+
+#include <gtest/gtest.h>
+
+#include "src/base/vm/code.h"
+#include "src/base/vm/opcode.h"
+
+namespace assay::vm {
+namespace {
+
+/// Two launches: y[t] = x[t] + 2, and o[t] = y[t] * x[t] for t < 3, 7 beyond.
+Program two_steps() {
+  const std::string text = R"(.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry first(.param .u64 px, .param .u64 py) {
+  .reg .f32 %x;
+  .reg .b32 %t;
+  .reg .b64 %ax, %ay, %step;
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ay, [py];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %step, %t, 4;
+  add.s64 %ax, %ax, %step;
+  add.s64 %ay, %ay, %step;
+  ld.global.f32 %x, [%ax];
+  add.rn.f32 %x, %x, 0f40000000;
+  st.global.f32 [%ay], %x;
+  ret;
+}
+.visible .entry second(.param .u64 px, .param .u64 py, .param .u64 po) {
+  .reg .f32 %x, %y, %r;
+  .reg .b32 %t;
+  .reg .b64 %ax, %ay, %ao, %step;
+  .reg .pred %p;
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ay, [py];
+  ld.param.u64 %ao, [po];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %step, %t, 4;
+  add.s64 %ax, %ax, %step;
+  add.s64 %ay, %ay, %step;
+  add.s64 %ao, %ao, %step;
+  ld.global.f32 %x, [%ax];
+  ld.global.f32 %y, [%ay];
+  mov.f32 %r, 0f40E00000;
+  setp.lt.u32 %p, %t, 3;
+  @%p mul.rn.f32 %r, %y, %x;
+  st.global.f32 [%ao], %r;
+  ret;
+}
+)";
+  Program program;
+  program.name = "two steps";
+  program.modules.push_back({"m", "steps.ptx", std::make_shared<const std::string>(text)});
+  program.workspaces.push_back({"y", 16});
+  program.outputs.push_back({"o", Dtype::fp32, {{"T", 4}}});
+  program.launches.push_back(
+      {"m", "first", {1, 1, 1}, {4, 1, 1}, 0, {PointerArgument{"x"}, PointerArgument{"y"}}});
+  program.launches.push_back({"m",
+                              "second",
+                              {1, 1, 1},
+                              {4, 1, 1},
+                              0,
+                              {PointerArgument{"x"}, PointerArgument{"y"}, PointerArgument{"o"}}});
+  return program;
+}
+
+TensorMap two_step_inputs() {
+  Tensor x("x", Dtype::fp32, {{"T", 4}});
+  for (int64_t i = 0; i < 4; ++i) x.set(i, static_cast<double>(1 + i));
+  return {{"x", x}};
+}
+
+size_t op_of(const Code& code, const std::string& opcode) {
+  for (const Op& op : code.ops)
+    if (opcode_of(code, op) == opcode) return code.index(op);
+  ADD_FAILURE() << opcode;
+  return 0;
+}
+
+/// o where one op of a launch is changed.
+std::vector<double> changed(ChangedRuns& runs, size_t launch, const std::string& opcode, OpChange change) {
+  change.op = op_of(runs.code(launch), opcode);
+  const auto outputs = runs.run({{launch, {change}}});
+  return outputs ? outputs->at("o") : std::vector<double>();
+}
+
+using Of = OpChange::Of;
+using Values = std::vector<double>;
+const Values kAsItIs{3, 8, 15, 7};
+
+TEST(ChangedRun, ASourceIsTakenForSomethingElse) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  ASSERT_TRUE(runs.can_run());
+  EXPECT_EQ(runs.unchanged().at("o"), kAsItIs);
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.source = 1, .instead = Instead::one}), (Values{3, 4, 5, 7}));
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.source = 0, .instead = Instead::negated}),
+            (Values{-3, -8, -15, 7}));
+  EXPECT_EQ(changed(runs, 1, "setp.lt.u32", {.source = 1, .instead = Instead::next}), (Values{3, 8, 15, 24}));
+  EXPECT_EQ(changed(runs, 1, "setp.lt.u32", {.source = 1, .instead = Instead::previous}),
+            (Values{3, 8, 7, 7}));
+}
+
+TEST(ChangedRun, AfterAChangeLiteralsAndRegistersAreAsTheyWere) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  changed(runs, 0, "add.rn.f32", {.source = 1, .instead = Instead::zero});
+  EXPECT_EQ(changed(runs, 0, "add.rn.f32", {.source = 0, .instead = Instead::one}), (Values{3, 6, 9, 7}));
+  EXPECT_EQ(changed(runs, 1, "mov.f32", {.source = 0, .instead = Instead::zero}), (Values{3, 8, 15, 0}));
+  EXPECT_EQ(changed(runs, 1, "setp.lt.u32", {.of = Of::result, .instead = Instead::zero}),
+            (Values{7, 7, 7, 7}));
+}
+
+TEST(ChangedRun, AnEarlierLaunchIsChangedForThoseAfterIt) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  EXPECT_EQ(changed(runs, 0, "add.rn.f32", {.source = 1, .instead = Instead::zero}), (Values{1, 4, 9, 7}));
+}
+
+TEST(ChangedRun, AGuardHoldsAlwaysNeverOrElsewhere) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  const size_t mul = op_of(runs.code(1), "mul.rn.f32");
+  EXPECT_TRUE(runs.executed(1).held[mul] && runs.executed(1).failed[mul]);
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.of = Of::guard, .instead = Instead::one}),
+            (Values{3, 8, 15, 24}));
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.of = Of::guard, .instead = Instead::zero}),
+            (Values{7, 7, 7, 7}));
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.of = Of::guard, .instead = Instead::negated}),
+            (Values{7, 7, 7, 24}));
+}
+
+TEST(ChangedRun, AnotherRegisterIsReadAndAnAddressMovesByWhatIsAccessed) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  const Code& code = runs.code(1);
+  const Slot x = code.signatures[op_of(code, "mul.rn.f32")].reads[1].slot;
+  EXPECT_EQ(changed(runs, 1, "mul.rn.f32", {.source = 0, .instead = Instead::another, .by = x}),
+            (Values{1, 4, 9, 7}));
+  EXPECT_EQ(changed(runs, 1, "st.global.f32", {.source = 0, .instead = Instead::next}), Values());
+  EXPECT_EQ(changed(runs, 0, "ld.global.f32", {.source = 0, .instead = Instead::previous}), Values());
+}
+
+}  // namespace
+}  // namespace assay::vm

@@ -1,0 +1,69 @@
+// Programs of tensor copies and clusters against what an H200 left in memory, and a product of matrices
+// against arithmetic.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/base/backend/backend.h"
+#include "src/base/vm/checks/checks.h"
+#include "tools/hopper/programs.h"
+
+namespace assay::hopper {
+namespace {
+
+NamedProgram named(const std::string& name) {
+  for (NamedProgram& program : programs())
+    if (program.name == name) return std::move(program);
+  ADD_FAILURE() << "no program " << name;
+  return {};
+}
+
+TEST(HopperPrograms, AMultipliedMatrixIsTheProduct) {
+  NamedProgram gemm = named("gemm");
+  const Outcome outcome = make_vm_backend({.threads = 1})->run(gemm.program, gemm.inputs);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  const Tensor &a = gemm.inputs.at("a"), &b = gemm.inputs.at("b"), &c = outcome.outputs.at("c");
+  const int64_t rows = a.axes[0].size, columns = b.axes[0].size, depth = a.axes[1].size;
+  for (int64_t m = 0; m < rows; m += 7)
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = 0, magnitude = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const double product = a.value(m * depth + k) * b.value(n * depth + k);
+        sum += product, magnitude += std::fabs(product);
+      }
+      // Sums of 16 products cut off at 2^-24 of the largest term each.
+      ASSERT_NEAR(c.value(m * columns + n), sum, magnitude * static_cast<double>(depth) * 0x1p-24)
+          << m << ' ' << n;
+    }
+}
+
+TEST(HopperPrograms, AreSilentUnderTheChecks) {
+  for (const NamedProgram& program : programs()) {
+    const bool drawn = program.inputs.contains("g");
+    // What reductions add to was never written.
+    if ((drawn && !program.name.ends_with("7")) || program.name.starts_with("reduction")) continue;
+    std::optional<Trap> trap;
+    const CheckReport report =
+        vm::run_checked(program.program, program.inputs, vm::MachineOptions{.threads = 1}, {}, &trap);
+    EXPECT_FALSE(trap) << trap->message;
+    for (const CheckFinding& finding : report.findings)
+      if (!drawn || finding.kind != CheckKind::never_written)  // three words beside the first one
+        ADD_FAILURE() << program.name << ": " << name_of(finding.kind) << ": " << finding.message;
+  }
+}
+
+TEST(HopperPrograms, EveryTileArrives) {
+  const auto machine = make_vm_backend({.threads = 1});
+  int loads = 0;
+  for (const NamedProgram& program : programs()) {
+    const Outcome outcome = machine->run(program.program, program.inputs);
+    ASSERT_FALSE(outcome.trap) << program.name << ": " << outcome.trap->message;
+    if (!outcome.outputs.contains("other")) continue;
+    ++loads;
+    EXPECT_EQ(outcome.outputs.at("other").bits(0), 1u) << program.name;
+  }
+  EXPECT_GT(loads, 200);
+}
+
+}  // namespace
+}  // namespace assay::hopper
