@@ -147,8 +147,8 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
 }
 
-/// st.async: its bytes complete at an mbarrier as they are stored, which is one of the times that hardware may
-/// choose. s[2] + offset2: the mbarrier.
+/// st.async: its bytes complete at an mbarrier as they are stored, which is one of the times that hardware
+/// may choose. s[2] + offset2: the mbarrier.
 bool store_async(Warp& warp, const Op& op, uint32_t mask) {
   uint64_t barrier[32];
   lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
