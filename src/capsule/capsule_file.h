@@ -8,9 +8,9 @@
 
 namespace assay {
 
-/// Writes the program at these sizes with the values that it has: launch.json, the PTX, inputs.safetensors and,
-/// where there are some, recorded.safetensors. The same capsule gives the same bytes. Throws BadInput where it
-/// cannot be written, or is larger than 4 GiB.
+/// Writes the program at these sizes with the values that it has: launch.json, the PTX, inputs.safetensors
+/// and, where there are some, recorded.safetensors. The same capsule gives the same bytes. Throws BadInput
+/// where it cannot be written, or is larger than 4 GiB.
 void write_capsule(const LaunchFile&, const Capsule&, const std::string& path);
 /// The files of a folder with a launch.json, as one archive; what nobody names is left out.
 void pack_capsule(const std::string& folder, const std::string& path);

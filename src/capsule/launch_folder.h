@@ -10,8 +10,8 @@ namespace assay {
 
 class LaunchFolder {
  public:
-  /// A launch file; a folder that has a launch.json; or a capsule (any name, told by its first bytes). Names in
-  /// the latter two stay inside; a launch file's own may lead anywhere. Throws BadInput.
+  /// A launch file; a folder that has a launch.json; or a capsule (any name, told by its first bytes). Names
+  /// in the latter two stay inside; a launch file's own may lead anywhere. Throws BadInput.
   explicit LaunchFolder(const std::string& path);
 
   /// Of the launch file itself, for messages: "scan.json", "scan.capsule/launch.json".

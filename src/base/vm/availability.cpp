@@ -71,6 +71,7 @@ constexpr Rule rules[] = {
     {90, "isspacep.shared::cluster"},
     {90, "{cp.async.bulk,cp.reduce.async.bulk}*"},
     {90, "prefetch*.tensormap"},
+    {90, "{tensormap,fence.proxy.tensormap}*"},
     {90, "mma.*.{m16n8k4,m16n8k8,m16n8k16}.row.col.f64*"},
     {89, "cvt.*{e4m3x2,e5m2x2}*"},
     {89, "mma.*{e4m3,e5m2}*"},
