@@ -267,7 +267,8 @@ class Search {
           if (known[other] < 0 || !(executed.times[other] || code.ops[other].guarded)) return;
           sum += known[other], ++weight;
         };
-        if (op.kind == vm::Kind::branch && op.guarded && op.target > static_cast<int32_t>(at))
+        if (code.signature(op).control == vm::Control::branch && op.guarded &&
+            op.target > static_cast<int32_t>(at))
           for (size_t i = at + 1; i < count && static_cast<int32_t>(i) < op.target; ++i) add(i);
         for (const vm::Use& use : code.signatures[at].writes)
           if (const auto found = readers.find(use.slot); found != readers.end())
@@ -377,7 +378,8 @@ class Search {
     const Op& op = code.ops[c.op];
     Repair repair{link_of(*code.module, op.function, op.instruction, source_), sentence_of(code, c),
                   c.simplicity, verdict.whole ? 0 : std::max(verdict.left, 1e-6)};
-    if (c.change.of == OpChange::Of::guard && op.kind == vm::Kind::branch) add_decided(code, op, repair);
+    if (c.change.of == OpChange::Of::guard && code.signature(op).control == vm::Control::branch)
+      add_decided(code, op, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
@@ -393,9 +395,10 @@ class Search {
       if (next < 0 || next == until || static_cast<size_t>(next) >= code.ops.size()) continue;
       if (!seen.insert(static_cast<size_t>(next)).second) continue;
       const Op& op = code.ops[static_cast<size_t>(next)];
-      if (op.kind == vm::Kind::branch) open.push_back(op.target);
+      const vm::Control control = code.signature(op).control;
+      if (control == vm::Control::branch) open.push_back(op.target);
       const bool leaves =
-          op.kind == vm::Kind::branch || op.kind == vm::Kind::exit || op.kind == vm::Kind::ret;
+          control == vm::Control::branch || control == vm::Control::exit || control == vm::Control::ret;
       if (!leaves || op.guarded) open.push_back(next + 1);
     }
     return seen;
