@@ -69,11 +69,13 @@ NamedSize read_size(const std::string& name, const JsonNode& node) {
 }  // namespace
 
 LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& ptx)
-    : path_(path),
+    : folder_(path),
+      path_(folder_.document_path()),
       name_(std::filesystem::path(path).stem().string()),
-      document_(parse_unambiguous(read_file(path), path, "no launch file, which is JSON")) {
+      document_(parse_unambiguous(folder_.document(), path_, "no launch file, which is JSON")) {
   const JsonNode root(document_, "", path_);
-  root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches"});
+  root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches",
+             "recorded", "origin"});
   if (root.has("name")) name_ = root.get("name", "").text();
   if (root.has("sizes"))
     for (const auto& [name, node] : root.get("sizes", "").members()) sizes_.push_back(read_size(name, node));
@@ -82,24 +84,21 @@ LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& 
 
 void LaunchFile::read_modules(const std::vector<std::string>& given) {
   const JsonNode root(document_, "", path_);
-  std::vector<std::string> paths = given;
-  const auto add = [&](const JsonNode& node) {
-    paths.push_back((std::filesystem::path(path_).parent_path() / node.text()).string());
-  };
-  if (paths.empty()) {
-    const JsonNode node =
-        root.get("ptx", "the PTX file that holds the entries (nvcc -ptx writes it), or give it with --ptx");
-    if (node.is_string())
-      add(node);
-    else
-      for (const JsonNode& item : node.items(1)) add(item);
-  }
-  for (const std::string& path : paths) {
+  const auto add = [&](const std::string& path, std::string text) {
     modules_.push_back(
-        {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(read_file(path))});
+        {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(std::move(text))});
     for (const ptx::Function& f : ptx::parse(*modules_.back().ptx, path).functions)
       if (f.entry && f.defined) entries_.push_back({modules_.size() - 1, f.name, source_name_of(f.name)});
-  }
+  };
+  for (const std::string& path : given) add(path, read_file(path));
+  if (!given.empty()) return;
+  const JsonNode node =
+      root.get("ptx", "the PTX file that holds the entries (nvcc -ptx writes it), or give it with --ptx");
+  const auto named = [&](const JsonNode& name) {
+    add(folder_.path_of(name.text()), folder_.read(name.text()));
+  };
+  if (node.is_string()) return named(node);
+  for (const JsonNode& item : node.items(1)) named(item);
 }
 
 ExpressionScope LaunchFile::scope_of(const std::map<std::string, int64_t>& sizes) const {
@@ -139,13 +138,13 @@ class ProgramMaker {
     if (root_.has("tensors"))
       for (const auto& [name, node] : root_.get("tensors", "").members()) add_tensor(name, node);
     for (const JsonNode& node : root_.get("launches", "what runs, in order").items(1)) add_step(node);
+    if (root_.has("recorded")) made_.recorded = file_.folder_.read_tensors(root_.get("recorded", "").text());
     return std::move(made_);
   }
 
  private:
   void add_tensor(const std::string& name, const JsonNode& node) {
-    const std::string folder = std::filesystem::path(file_.path_).parent_path().string();
-    LaunchTensor read = read_launch_tensor(name, node, scope_, folder, made_.seed);
+    LaunchTensor read = read_launch_tensor(name, node, scope_, file_.folder_, made_.seed);
     Tensor& shape = shapes_[name];
     shape.name = name, shape.dtype = read.tensor.dtype, shape.axes = read.tensor.axes;
     using Use = LaunchTensor::Use;
