@@ -7,7 +7,8 @@
 
 namespace assay {
 
-/// Names of variations: "zeros", "equal", "spike" (one element 64 times as large, or at the end of its range),
+/// Names of variations: "zeros", "equal", "spike" (one element 64 times as large, or at the end of its
+/// range),
 /// "negative", "lowest" and "highest" (of a range).
 std::vector<std::string> variations_of(const Capsule&, const std::string& tensor);
 /// "x=spike,y=zeros". Tensors that are listed or read from files have none. Throws BadInput for a tensor or a

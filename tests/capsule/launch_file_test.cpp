@@ -86,7 +86,7 @@ TEST_F(LaunchFiles, EntriesAreFoundByTheirNamesInEitherLanguage) {
 }
 
 TEST_F(LaunchFiles, WhatIsWrongIsSaidWithItsPlace) {
-  EXPECT_NE(complaint("{").find("not JSON"), std::string::npos);
+  EXPECT_NE(complaint("{").find("no launch file, which is JSON"), std::string::npos);
   EXPECT_NE(complaint("{}").find("key \"ptx\" is missing"), std::string::npos);
   EXPECT_NE(complaint(R"({"ptx": "absent.ptx"})").find("absent.ptx: cannot be opened"), std::string::npos);
   EXPECT_NE(complaint(R"({"ptx": "k.ptx"})").find("key \"launches\" is missing"), std::string::npos);

@@ -106,6 +106,7 @@ TEST(ChangedRun, ASourceIsTakenForSomethingElse) {
 TEST(ChangedRun, AfterAChangeLiteralsAndRegistersAreAsTheyWere) {
   ChangedRuns runs(two_steps(), two_step_inputs(), {});
   changed(runs, 0, "add.rn.f32", {.source = 1, .instead = Instead::zero});
+  EXPECT_EQ(changed(runs, 0, "add.rn.f32", {.source = 0, .instead = Instead::one}), (Values{3, 6, 9, 7}));
   EXPECT_EQ(changed(runs, 1, "mov.f32", {.source = 0, .instead = Instead::zero}), (Values{3, 8, 15, 0}));
   EXPECT_EQ(changed(runs, 1, "setp.lt.u32", {.of = Of::result, .instead = Instead::zero}),
             (Values{7, 7, 7, 7}));

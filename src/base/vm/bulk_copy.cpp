@@ -82,6 +82,7 @@ void each_landing(const BulkCopy& copy, const std::function<void(const Landing&)
                copy.lane,
                copy.combine != ptx::Combine::none,
                copy.number};
+  made.barrier = copy.barrier;
   made.is_last = false;
   int count = 0;
   const auto tell = [&] {

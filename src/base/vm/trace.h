@@ -47,6 +47,7 @@ struct Landing {
   int lane = -1;                         ///< who asked for them; -1: each lane for its own
   bool combines = false;                 ///< with what is there already
   uint64_t number = 0;                   ///< BulkCopy::number; 0: a cp.async
+  uint64_t barrier = ~uint64_t{0};       ///< place of its mbarrier in Block::shared; none: of a bulk group
   bool is_first = true, is_last = true;  ///< of the bulk copy's pieces are among these
   int issuer(int piece) const { return lane < 0 ? piece : lane; }
 };

@@ -142,6 +142,16 @@ void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
   }
 }
 
+/// visit(BulkCopy) for those that the op has just issued.
+template <class Visit>
+void each_issued(const Warp& warp, Visit visit) {
+  const Block& block = *warp.block;
+  for (const BulkCopy& copy : block.loads)
+    if (copy.number >= block.first_new) visit(copy);
+  for (const auto& entry : warp.bulk.in_flight())
+    if (entry.work.number >= block.first_new) visit(entry.work);
+}
+
 /// PTX ISA, ldmatrix and stmatrix: lane l has of matrix i row l / 4, elements 2 (l mod 4) and the next;
 /// transposed: column l / 4. Untransposed the two are one word.
 template <class Visit>

@@ -126,6 +126,7 @@ struct Block {
   std::vector<BulkCopy> loads;                    ///< bulk copies in flight that complete at an mbarrier
   Landed landed;                                  ///< since the engine told the trace last
   uint64_t issued = 0;                            ///< bulk copies
+  uint64_t first_new = 0;                         ///< the first that the last instruction issued
   std::optional<Trap> trap;
   std::vector<int32_t> hints;  ///< allocation last met, by op
 };

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <set>
 #include <tuple>
 
 #include "src/base/mutation/mutation.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/opcode.h"
+#include "src/verification/diagnosis/processor_time.h"
 
 namespace assay {
 namespace {
@@ -29,13 +29,6 @@ constexpr double kMends = 0.7;
 constexpr double kOfSuspicion = 2;
 constexpr size_t kLongestPath = 1000;
 constexpr double kAfterWhole = 1;  // seconds
-
-/// Of this thread, whatever else the host does.
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct Candidate {
   Changes changes;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 #include "src/verification/diagnosis/source_line.h"
 
@@ -28,6 +28,8 @@ constexpr size_t kLinesNamed = 8;
 /// changes.
 constexpr size_t kOfMoves = 2;
 constexpr size_t kMostChanges = 24;
+/// Of the time, what slices may take.
+constexpr double kOfSlices = 0.7;
 
 /// What stands behind some output elements on one source line.
 struct Line {
@@ -225,10 +227,8 @@ void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behi
 
 SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
                            const std::vector<JudgedElement>& elements, double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
+  const double start = processor_seconds();
+  const auto late = [&](double share) { return processor_seconds() - start > share * seconds; };
   const SourceText source(program.name);
   Lines lines(elements.size(), source);
   std::vector<double> lacking(elements.size());
@@ -236,7 +236,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   size_t wrong = 0;
   for (size_t e = 0; e < elements.size(); ++e) {
     const JudgedElement& element = elements[e];
-    if (late()) break;
+    if (late(kOfSlices)) break;
     const vm::ValueSlice slice = vm::slice_value(program, inputs, machine, element.output, element.flat);
     if (slice.truncated || slice.instances.empty()) continue;
     double size = std::fabs(element.should);
@@ -248,7 +248,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   }
   if (wrong == 0) return {};
   for (Line& line : lines.all)
-    if (!late()) explain(line, lacking);
+    if (!late(1)) explain(line, lacking);
   for (Line& pair : pairs_of(lines.all)) {
     explain(pair, lacking);
     if (pair.left < kExplained) lines.all.push_back(std::move(pair));

@@ -16,6 +16,7 @@
 #include "src/verification/diagnosis/unexplained.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
+#include "src/verification/verify/fault_location.h"
 
 namespace assay {
 namespace {
@@ -366,6 +367,7 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   add_forward(v.case_, kernel, op, backend, options, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
+  locate_failed_property(kernel, options, derived, v);
 }
 
 void explain_some_blocks(const Operator& op, Verification& v) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
@@ -12,6 +14,8 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/diagnosis/weak_barriers.h"
+#include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/telling_case.h"
@@ -22,8 +26,8 @@ namespace {
 constexpr size_t kLinesSaid = 3;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
-/// So few wrong elements many changes mend by chance.
-constexpr size_t kFewWrong = 3;
+/// In so small an output many changes mend what is wrong.
+constexpr size_t kFewElements = 8;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool is_finite_fault(const Verification& v) {
@@ -74,11 +78,11 @@ struct RepairedLines {
   std::vector<SuspectLine> whole, partial, decided;
 };
 
-RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t wrong) {
+RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t elements) {
   RepairedLines lines;
   for (const Repair& repair : repairs) {
     if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
-    const bool surprising = wrong > kFewWrong || repair.simplicity == 0;
+    const bool surprising = elements > kFewElements || repair.simplicity == 0;
     if (repair.left == 0 && surprising) {
       lines.whole.push_back({repair.at, fmt::format("with {} all elements are right", repair.change)});
       if (repair.decides)
@@ -106,8 +110,7 @@ std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector
   for (const SuspectLine& line : repaired.whole)
     if (lines.empty()) add(line);
   if (!repaired.decided.empty()) add(repaired.decided.front());
-  for (const SuspectLine& line : repaired.whole)
-    if (lines.size() < kLinesSaid - 1) add(line);
+  for (const SuspectLine& line : repaired.whole) add(line);
   if (lines.empty() && !repaired.partial.empty() && holds(suspects, repaired.partial.front()))
     add(repaired.partial.front());
   for (const SuspectLine& line : suspects) {
@@ -160,6 +163,55 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
   return lines;
 }
 
+/// What a search within a telling case finds.
+void locate_in(const TellingCase& told, const vm::MachineOptions& machine, double seconds, Verification& v) {
+  const Fingerprint found = fingerprint(
+      told.inputs, told.wrong,
+      [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
+        return vm::run_moved(told.program, told.inputs, moves, machine);
+      },
+      [&](const vm::InputMoves& moves) { return told.reference(moves); }, seconds / 2);
+  const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), seconds / 2);
+  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, seconds / 2);
+  v.lines = ranked(in_words(repairs, suspects, told.judged_elements()), suspects.likeliest);
+  if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
+}
+
+bool is_first(const Verification& v, std::string_view cause) {
+  return !v.diagnosis.empty() && v.diagnosis.front().cause == cause;
+}
+
+/// Where checks say what is wrong: barriers of a warp that would have to be the block's, and the places of
+/// the findings; before all others.
+void put_checked_first(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
+                       double seconds, Verification& v) {
+  const bool race = is_first(v, "data-race");
+  if (!race && !is_first(v, "unwritten-value") && !is_first(v, "out-of-bounds")) return;
+  std::optional<CheckReport> own;
+  if ((!v.checks || v.checks->findings.empty()) && v.lane_instructions <= thresholds::kCheckInstructions)
+    own = vm::run_checked(program, inputs, machine, vm::Checks{});
+  const CheckReport* report = own ? &*own : v.checks ? &*v.checks : nullptr;
+  if (!report) return;
+  const SourceText source(program.name);
+  std::vector<SuspectLine> lines;
+  const auto add = [&](const SuspectLine& line) {
+    if (line.at.where.line > 0 && !holds(lines, line)) lines.push_back(line);
+  };
+  if (race)
+    for (const ChainLink& barrier : barriers_too_weak(program, inputs, machine, source, seconds))
+      add({barrier, "with a barrier of the block in its place no thread reaches memory too early"});
+  for (const CheckFinding& finding : report->findings) {
+    const auto add_place = [&](const CheckedPlace& place) {
+      add({{place.where, "", source.line(place.where)}, finding.message});
+    };
+    add_place(finding.at);
+    if (finding.other) add_place(*finding.other);
+  }
+  for (const SuspectLine& line : v.lines) add(line);
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  if (!lines.empty()) v.lines = std::move(lines);
+}
+
 }  // namespace
 
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
@@ -169,21 +221,39 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
-  if (!told) {
+  if (told)
+    locate_in(*told, machine, options.meaning_seconds, v);
+  else
     v.lines = lines_of_rounding(program, inputs, options, v);
-    return;
-  }
-  const Fingerprint found = fingerprint(
-      told->inputs, told->wrong,
-      [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
-        return vm::run_moved(told->program, told->inputs, moves, machine);
-      },
-      [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
-  const SuspectLines suspects =
-      suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
-  const std::vector<Repair> repairs = repairs_of(*told, machine, suspects, options.meaning_seconds / 2);
-  v.lines = ranked(in_words(repairs, suspects, told->wrong_count()), suspects.likeliest);
-  if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
+  put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
+}
+
+void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
+                            const std::vector<DerivedRun>& derived, Verification& v) {
+  vm::MachineOptions machine = options.origin.machine;
+  machine.threads = 1;
+  const double seconds = options.meaning_seconds;
+  std::optional<TellingCase> told = find_telling_case(v.case_, kernel, nullptr, machine, seconds / 4);
+  for (size_t i = 0; i < derived.size() && !told; ++i) try {
+      told = find_telling_case(derived[i].case_, kernel, &derived[i].inputs, machine, seconds / 4);
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  if (told) locate_in(*told, machine, seconds, v);
+  const SourceText source(v.kernel);
+  for (size_t i = 0; i < derived.size() && v.lines.empty(); ++i) try {
+      const DerivedRun& run = derived[i];
+      const Program program = program_of(kernel, accepted(run.case_, kernel), run.inputs);
+      if (!has_code(program)) continue;
+      put_checked_first(program, run.inputs, machine, seconds / 4, v);
+      const Outcome outcome = v.lines.empty() ? vm::run(program, run.inputs, machine) : Outcome();
+      if (outcome.trap && outcome.trap->where.line > 0)
+        v.lines.push_back(
+            {{outcome.trap->where, "", source.line(outcome.trap->where)}, outcome.trap->message});
+      if (v.lines.empty()) v.lines = lines_of_rounding(program, run.inputs, options, v);
+    } catch (const BadInput&) {
+      continue;
+    }
 }
 
 }  // namespace assay

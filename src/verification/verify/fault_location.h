@@ -1,6 +1,7 @@
 // Where the formula of a kernel goes wrong, without a hypothesis: on which inputs its outputs depend
 // otherwise than they should.
 #pragma once
+#include "src/verification/verify/companion.h"
 #include "src/verification/verify/verify.h"
 
 namespace assay {
@@ -9,5 +10,10 @@ namespace assay {
 /// causes that the result has, and as the cause where none of them is named.
 void locate_fault(const Kernel&, const Program&, const TensorMap& inputs, const VerifyOptions&,
                   Verification&);
+
+/// The same where a property failed and the values of the case itself are right: on further cases of the
+/// kernel, or on the runs that the property derived.
+void locate_failed_property(const Kernel&, const VerifyOptions&, const std::vector<DerivedRun>&,
+                            Verification&);
 
 }  // namespace assay

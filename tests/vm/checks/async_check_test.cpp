@@ -27,6 +27,24 @@ constexpr const char* tile = ".shared .align 1024 .b8 tile[4096];";
 #define WAIT "wgmma.wait_group.sync.aligned 0;\n"
 #define RESULT "mov.b32 %d, %f1;\n"
 
+// %r3: 16 bytes of this thread of the tile; %r5 an mbarrier of one arrival, and one behind it; %p3: thread 0.
+#define GATES                                                                                             \
+  "mov.u32 %r4, tile; shl.b32 %r3, %r32, 4; add.u32 %r3, %r3, %r4; mov.u32 %r5, gates; setp.eq.u32 %p3, " \
+  "%r32, 0; ld.param.u64 %rd1, [pa]; ld.param.u64 %rd2, [pd];\n"                                          \
+  "@%p3 mbarrier.init.shared.b64 [%r5], 1; @%p3 mbarrier.init.shared.b64 [%r5+8], 32; @%p3 "              \
+  "fence.mbarrier_init.release.cluster; bar.sync 0;\n"
+#define LOAD_TILE_UNMARKED                                                  \
+  "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 128;\n"              \
+  "@%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes " \
+  "[%r4], [%rd1], 128, [%r5];"
+#define LOAD_TILE LOAD_TILE_UNMARKED " // before\n"
+#define STORE_TILE "@%p3 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r4], 128;"
+#define COMMIT_BULK "@%p3 cp.async.bulk.commit_group;\n"
+#define WAIT_BULK "@%p3 cp.async.bulk.wait_group.read 0; bar.sync 0;\n"
+#define PASS(name, parity) \
+  name ": mbarrier.try_wait.parity.shared.b64 %p4, [%r5], " parity "; @!%p4 bra " name ";\n"
+constexpr const char* gates = ".shared .align 1024 .b8 tile[4096]; .shared .align 8 .b8 gates[16];";
+
 const Twin twins[] = {
     {"a result is read in flight", "wgmma-race",
      SETUP FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT add.f32 %f9, %f1, %f2; // after\n" WAIT RESULT,
@@ -87,6 +105,46 @@ const Twin twins[] = {
      SETUP FILL "bar.sync 0;\ncp.async.ca.shared.global [%r1], [%pa], 4; // before\nFAULT\n"
                 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d}, [%r1]; // after\ncp.async.wait_all;\n",
      "", "cp.async.wait_all; bar.sync 0;", tile, 32},
+    {"a tile is read before it has come", "bulk-copy-race",
+     GATES LOAD_TILE "FAULT\nld.shared.b32 %d, [%r4+64]; // after\n" PASS("LATER", "0"), "",
+     PASS("FIRST", "0"), gates, 32},
+    {"a tile is overwritten before it has come", "bulk-copy-race",
+     GATES LOAD_TILE "FAULT\n@%p3 st.shared.b32 [%r4+64], %d; // after\n" PASS("LATER", "0"), "",
+     PASS("FIRST", "0"), gates, 32},
+    {"a tile is filled again before it has come", "bulk-copy-race",
+     GATES LOAD_TILE "FAULT\n@%p3 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r5], 128;\n"
+                     "@%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+64], "
+                     "[%rd1], 128, [%r5]; // "
+                     "after\n",
+     "", PASS("FIRST", "0"), gates, 32},
+    {"the source of a bulk store is overwritten", "bulk-copy-race",
+     GATES "@!%p3 bra SKIP; st.shared.b32 [%r4], %t;\nSKIP: fence.proxy.async; bar.sync 0;\n" STORE_TILE
+           " // before\n" COMMIT_BULK "FAULT @%p3 st.shared.b32 [%r4+16], %t; // after\n" WAIT_BULK,
+     "", WAIT_BULK, gates, 32},
+    {"the source of the newest bulk store is overwritten", "bulk-copy-race",
+     GATES STORE_TILE "\n" COMMIT_BULK STORE_TILE " // before\n" COMMIT_BULK
+                      "@%p3 cp.async.bulk.wait_group.read FAULT; @%p3 st.shared.b32 [%r4+16], %t; // after\n",
+     "1", "0", gates, 32},
+    {"a bulk store reads what no proxy fence has shown it", "proxy-fence",
+     GATES "st.shared.b32 [%r3], %t; // before\nFAULT bar.sync 0;\n" STORE_TILE
+           " // after\n" COMMIT_BULK WAIT_BULK,
+     "", "fence.proxy.async;", gates, 32},
+    {"the fence stands in front of the store to shared memory", "proxy-fence",
+     GATES "fence.proxy.async; st.shared.b32 [%r3], %t; // before\nFAULT bar.sync 0;\n" STORE_TILE
+           " // after\n" COMMIT_BULK WAIT_BULK,
+     "", "fence.proxy.async.shared::cta;", gates, 32},
+    {"a fence of the issuer behind the barrier is enough", "proxy-fence",
+     GATES "st.shared.b32 [%r3], %t; // before\nbar.sync 0; FAULT\n" STORE_TILE
+           " // after\n" COMMIT_BULK WAIT_BULK,
+     "", "@%p3 fence.proxy.async;", gates, 32},
+    {"a parity does not change with the phases", "mbarrier-phase",
+     GATES LOAD_TILE_UNMARKED
+     "\nFIRST: mbarrier.try_wait.parity.shared.b64 %p4, [%r5], 0; // before\n@!%p4 bra FIRST;\n"
+     "ld.shared.b32 %d, [%r4]; bar.sync 0;\n"
+     "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 128;\n"
+     "@%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+256], [%rd1], 128, [%r5];\n"
+     "SECOND: mbarrier.try_wait.parity.shared.b64 %p4, [%r5], FAULT; // after\n@!%p4 bra SECOND;\n",
+     "0", "1", gates, 32},
 };
 
 Checks only_async() {

@@ -1,5 +1,7 @@
 #include "src/base/vm/checks/bounds_check.h"
 
+#include <algorithm>
+
 namespace assay::vm {
 namespace {
 
@@ -102,8 +104,9 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, const NamedArea& area) {
-  // Of a cluster the variable is the own block's: a mapped address is made from none.
-  const uint64_t own = access.space == ptx::Space::shared ? warp.rank * block_->shared_stride : 0;
+  // Every block of a cluster has the variable at the same offset.
+  const uint64_t stride = std::max<uint64_t>(block_->shared_stride, 1),
+                 own = access.space == ptx::Space::shared ? access.address / stride * stride : 0;
   const uint64_t address = access.address, bytes = access.bytes, first = own + area.offset,
                  end = area.dynamic ? own + block_->shared_bytes : first + area.bytes;
   if ((address >= first && address + bytes <= end) || !log_.opens(out_of_bounds, &op)) return;

@@ -22,13 +22,18 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
   if (signature.meaning->members >= 0) facts.members = op.s[signature.meaning->members];
   const bool fences =
       signature.meaning->asynchronous.step == Step::fence && operation != Operation::wgmma_fence;
-  facts.act = !signature.accesses.empty() ? Act::access
-              : facts.members != no_slot  ? Act::members
-              : fences                    ? Act::fence
-                                          : Act::none;
+  const Asynchronous& work = signature.meaning->asynchronous;
+  const bool waits_for_products = work.completion == Completion::wgmma_group && work.step == Step::wait;
+  const bool sets_up = operation == Operation::mbarrier_init || operation == Operation::mbarrier_inval;
+  facts.act = signature.flow() == Flow::copy_bulk ? Act::bulk
+              : waits_for_products                ? Act::product_wait
+              : !signature.accesses.empty()       ? Act::access
+              : facts.members != no_slot          ? Act::members
+              : fences                            ? Act::fence
+                                                  : Act::none;
   facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
-  facts.strong =
-      mbarrier || signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
+  facts.strong = (mbarrier && !sets_up) || signature.flow() == Flow::atomic ||
+                 (order != Order::none && order != Order::weak);
   return facts;
 }
 
@@ -78,6 +83,7 @@ void RaceCheck::begin_block(Block& block) {
   met_.clear();
   fenced_ = false;
   known_blocks_.clear();
+  issued_.clear();
   std::erase_if(locations_,
                 [](const auto& entry) { return entry.first < function_base; });  // shared memory's
 }
@@ -110,6 +116,8 @@ void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   const RaceFacts& f = facts(op);
   if (f.act == Act::access) access(warp, op, mask, f);
+  if (f.act == Act::bulk) issue(warp, op);
+  if (f.act == Act::product_wait) wait_for_products(warp);
   if (f.act == Act::fence) fenced_ = true;
   if (f.act != Act::members) return;
   // Lanes with one mask make one exchange; the masks of others are theirs.
@@ -131,9 +139,9 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   each_access(warp, op, kept, [&](const MemoryAccess& at) {
     if (at.space != ptx::Space::local)
       touch({&warp, &op, at.lane, at.writes, f.strong, at.space, at.address, at.bytes},
-            flow != Flow::copy_async || !at.writes);
+            flow != Flow::copy_async || !at.writes ? Remember::judged : Remember::nothing);
   });
-  if (meets) order_members(warp, ~0u);
+  if (meets) warps_[warp.index].product = warps_[warp.index].time, order_members(warp, ~0u);
   if (!loads && f.strong) through_location(warp, op, mask);
 }
 
@@ -171,12 +179,69 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void RaceCheck::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask, [&](int lane) {
-    touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.to[lane], landing.bytes});
+  const auto known = landing.number ? issued_.find(landing.number) : issued_.end();
+  const bool at_barrier = known != issued_.end();
+  // Of its own time; the warp's is put back.
+  const uint32_t now = warps_[warp.index].time;
+  if (at_barrier) warps_[warp.index].time = known->second.time;
+  each_lane(landing.mask, [&](int piece) {
+    const int lane = landing.issuer(piece);
+    if (landing.number && !at_barrier && landing.copied[piece])
+      touch({&warp, landing.op, lane, false, false, landing.from_space, landing.from[piece],
+             landing.copied[piece]});
+    touch(
+        {&warp, landing.op, lane, true, landing.combines, landing.to_space, landing.to[piece], landing.bytes},
+        !at_barrier ? Remember::judged : Remember::unjudged);
   });
+  warps_[warp.index].time = now;
+  if (!at_barrier || !landing.is_last) return;
+  arrive_for(warp, landing, known->second);
+  issued_.erase(known);
 }
 
-void RaceCheck::touch(const Touch& now, bool remember) {
+/// The mbarrier hands on what the issuer knew.
+void RaceCheck::arrive_for(const Warp& warp, const Landing& landing, const Issued& issued) {
+  Location& location = locations_[landing.barrier];
+  if (location.block != block_->linear) location.known.clear(), location.lanes.clear();
+  location.block = block_->linear;
+  join_known(location.known, issued.known);
+  Times& told = location.lanes[warp.index];
+  for (size_t i = 0; i < told.size(); ++i) told[i] = std::max(told[i], issued.told[i]);
+}
+
+void RaceCheck::wait_for_products(const Warp& warp) {
+  WarpOrder& order = warps_[warp.index];
+  const size_t first = warp.index / 4 * 4;
+  for (size_t other = first; other < first + 4 && other < warps_.size(); ++other)
+    if (other != warp.index) order.known[other] = std::max(order.known[other], warps_[other].product);
+}
+
+/// What a bulk copy will read and write, against what its issuer knows.
+void RaceCheck::issue(Warp& warp, const Op& op) {
+  WarpOrder& order = warps_[warp.index];
+  bool any = false;
+  each_issued(warp, [&](const BulkCopy& copy) {
+    const bool at_barrier = copy.barrier != no_shared, combines = copy.combine != ptx::Combine::none;
+    for (const BulkPiece& piece : copy.pieces) {
+      if (piece.what == BulkPiece::What::copy)
+        touch({&warp, &op, copy.lane, false, false, copy.from_space, piece.from, piece.bytes},
+              at_barrier ? Remember::judged : Remember::nothing);
+      touch({&warp, &op, copy.lane, true, combines, copy.to_space, piece.to, piece.bytes, true},
+            Remember::nothing);
+    }
+    any = true;
+    if (!at_barrier) return;
+    Issued& issued = issued_[copy.number];
+    issued.time = order.time;
+    issued.known = order.known;
+    issued.known[warp.index] = order.time;
+    issued.told = order.lanes.of(copy.lane);
+    issued.told[static_cast<size_t>(copy.lane)] = order.time;
+  });
+  if (any) advance(order);
+}
+
+void RaceCheck::touch(const Touch& now, Remember remember) {
   warps_[now.warp->index].touched = true;
   if (now.space == ptx::Space::shared)
     touch_shared(now, remember);
@@ -213,14 +278,17 @@ void RaceCheck::judge_reader(const Touch& now, uint32_t warp, const Reader& read
     report(now, {reader.time, packed(op_of(reader.who), lane, warp, false)}, false);
 }
 
-void RaceCheck::touch_shared(const Touch& now, bool remember) {
+void RaceCheck::touch_shared(const Touch& now, Remember remember) {
   const auto warps = static_cast<uint32_t>(warps_.size());
   const Stamp me = stamp(now);
   for (size_t g = now.address / shared_granule_; g * shared_granule_ < now.address + now.bytes; ++g) {
     Writers& writers = shared_writers_[g];
-    if (!now.writes || !repeats_contents(g)) judge_writers(now, writers);
+    const bool judged = remember != Remember::unjudged;
+    if (!now.writes || now.pending || !repeats_contents(g))
+      if (judged) judge_writers(now, writers);
     Reader* const readers = &shared_readers_[g * warps];
     if (!now.writes) {
+      if (remember == Remember::nothing) continue;
       Reader& mine = readers[now.warp->index];
       const bool is_new = mine.time != me.time;
       mine.lanes = (is_new ? 0 : mine.lanes) | 1u << now.lane;
@@ -228,12 +296,12 @@ void RaceCheck::touch_shared(const Touch& now, bool remember) {
       if (is_new || !now.strong) mine.who = me.who;  // a plain read is what an atomic races with
       continue;
     }
-    for (uint32_t w = 0; w < warps; ++w) judge_reader(now, w, readers[w]);
-    if (remember) writers = {me, now.strong ? writers.plain : me};
+    for (uint32_t w = 0; w < warps && judged; ++w) judge_reader(now, w, readers[w]);
+    if (remember != Remember::nothing) writers = {me, now.strong ? writers.plain : me};
   }
 }
 
-void RaceCheck::touch_global(const Touch& now, bool remember) {
+void RaceCheck::touch_global(const Touch& now, Remember remember) {
   auto* const area = areas_->find(now.address, last_area_);
   if (!area) return;
   if (!area->note.followed) {
@@ -245,17 +313,19 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
   for (uint64_t g = offset / global_granule_; g * global_granule_ < offset + now.bytes; ++g) {
     const auto [cells, at] = areas_->touch(*area, g * global_granule_);
     Granule& granule = (*cells)[at];
-    judge_writers(now, granule.writers);
+    if (remember != Remember::unjudged) judge_writers(now, granule.writers);
     if (!now.writes) {
+      if (remember == Remember::nothing) continue;
       const Stamp& first = granule.first_reader;
       const bool mine = is_past(first.time) ||
                         (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear);
       (mine ? granule.first_reader : granule.last_reader) = me;
       continue;
     }
+    if (remember == Remember::unjudged) continue;
     if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
     if (!ordered(granule.last_reader, now)) report(now, granule.last_reader, false);
-    if (remember) granule.writers = {me, now.strong ? granule.writers.plain : me};
+    if (remember != Remember::nothing) granule.writers = {me, now.strong ? granule.writers.plain : me};
   }
 }
 

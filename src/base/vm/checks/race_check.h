@@ -16,7 +16,12 @@
 //   blocks: fences of any thread of the block count.
 // - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other.
 // - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
-//   the wait.
+//   the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has done
+//   what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
+//   AsyncCheck's.
+// - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
+// takes.
+// - An mbarrier hands on what those who arrived knew to those whose wait has passed.
 //
 // Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
 // granule of written global memory, a granule being the smallest access of the kernel; of the readers of
@@ -40,7 +45,7 @@ namespace assay::vm {
 
 /// What an op does to memory and to the order of accesses.
 struct RaceFacts {
-  enum class Act : uint8_t { none, access, members, fence } act = Act::none;
+  enum class Act : uint8_t { none, access, members, fence, bulk, product_wait } act = Act::none;
   bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
   bool releases = false;  ///< .release or .acq_rel
   Slot members = no_slot;
@@ -98,6 +103,7 @@ class RaceCheck : public Check<RaceFacts> {
     uint32_t time = 0;
     bool touched = false;         ///< memory since `time` began
     std::vector<uint32_t> known;  ///< by warp of the block
+    uint32_t product = 0;         ///< time of its last wgmma
     LaneOrder lanes;
     int32_t waiting = -1;  ///< barrier; cluster_barrier: the cluster's
   };
@@ -117,6 +123,13 @@ class RaceCheck : public Check<RaceFacts> {
     ptx::Space space;
     uint64_t address;
     uint32_t bytes;
+    bool pending = false;  ///< memory has not changed yet
+  };
+  /// What the issuer of a bulk copy knew, itself included; the copy's writes are of that time.
+  struct Issued {
+    uint32_t time = 0;
+    std::vector<uint32_t> known;
+    Times told{};
   };
 
   static RaceFacts facts_of(const Op&, const Signature&);
@@ -131,10 +144,16 @@ class RaceCheck : public Check<RaceFacts> {
 
   void access(Warp&, const Op&, uint32_t mask, const RaceFacts&);
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
-  void touch(const Touch&, bool remember = true);
+  /// Judged and remembered, or one of both.
+  enum class Remember : uint8_t { judged, nothing, unjudged };
+  void touch(const Touch&, Remember = Remember::judged);
+  void issue(Warp&, const Op&);
+  void wait_for_products(const Warp&);
+  static void join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from);
+  void arrive_for(const Warp&, const Landing&, const Issued&);
   bool repeats_contents(size_t granule);
-  void touch_shared(const Touch&, bool remember);
-  void touch_global(const Touch&, bool remember);
+  void touch_shared(const Touch&, Remember);
+  void touch_global(const Touch&, Remember);
   void judge_writers(const Touch& now, const Writers&);
   void judge_reader(const Touch& now, uint32_t warp, const Reader&);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
@@ -161,8 +180,9 @@ class RaceCheck : public Check<RaceFacts> {
   std::vector<WarpOrder> warps_;
   std::vector<std::array<std::vector<uint32_t>, 16>> barriers_;  ///< known, joined, of those who arrived
   std::vector<uint32_t> arriving_,
-      met_;                 ///< the same of the cluster's barrier: of its phase, of the last one
-  uint32_t warp_bits_ = 5;  ///< of Stamp::who
+      met_;  ///< the same of the cluster's barrier: of its phase, of the last one
+  std::unordered_map<uint64_t, Issued> issued_;  ///< bulk copies that complete at an mbarrier, by number
+  uint32_t warp_bits_ = 5;                       ///< of Stamp::who
   std::vector<Writers> shared_writers_;
   std::vector<Reader> shared_readers_;                            ///< [granule][warp]
   std::vector<std::byte> shared_contents_;                        ///< as the last write left them

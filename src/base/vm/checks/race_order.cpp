@@ -20,6 +20,10 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
 
 }  // namespace
 
+void RaceCheck::join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
+  join(into, from);
+}
+
 void RaceCheck::advance(WarpOrder& warp) {
   warp.time = ++clock_;
   warp.touched = false;
@@ -133,7 +137,12 @@ void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& loc
 /// block has done.
 void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
   const Flow flow = signature(op).flow();
-  const bool reads = flow != Flow::store, writes = flow != Flow::load;
+  const Asynchronous& work = signature(op).meaning->asynchronous;
+  const bool barrier = work.completion == Completion::mbarrier && flow == Flow::none,
+             waits = barrier && work.step == Step::wait;
+  // Of those that wait at an mbarrier the ones whose wait has passed; who arrives there hears nothing.
+  if (waits) mask &= warp.mask(op.d);
+  const bool reads = flow != Flow::store && (!barrier || waits), writes = flow != Flow::load && !waits;
   const bool releases = writes && (fenced_ || facts(op).releases);
   if (warp.space == ptx::Space::local || (!releases && locations_.empty())) return;
   WarpOrder& order = warps_[warp.index];

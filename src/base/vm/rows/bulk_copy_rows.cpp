@@ -52,6 +52,7 @@ bool copy_bytes(Warp& warp, const Op& op, int lane, uint64_t to, uint64_t from, 
 
 bool copy_bulk(Warp& warp, const Op& op, uint32_t mask) {
   const BulkForm form = BulkForm::of(op.immediate);
+  warp.block->first_new = warp.block->issued + 1;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const uint32_t bytes = warp.word(op.slots[bulk_size])[lane];

@@ -109,6 +109,7 @@ bool copy_tensor(Warp& warp, const Op& op, uint32_t mask) {
   const BulkForm form = BulkForm::of(op.immediate);
   const uint32_t map_slot = form.to_shared ? bulk_from : bulk_to,
                  shared_slot = form.to_shared ? bulk_to : bulk_from;
+  warp.block->first_new = warp.block->issued + 1;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const auto of = [&](uint32_t slot) {
