@@ -25,6 +25,7 @@ struct Capsule {
   TensorMap inputs;
   std::map<std::string, DrawnRange> drawn;  ///< those of the inputs that are drawn at random
   std::set<std::string> fixed;              ///< inputs that the program may not change
+  TensorMap recorded;                       ///< what the outputs were on a GPU
   std::set<std::string> partly;             ///< outputs that need not be written whole
 };
 

@@ -29,12 +29,27 @@ std::string source_name_of(const std::string& name) {
   return made;
 }
 
-/// Without arguments, return type and template arguments: "scan".
+/// Without arguments and return type: "scan<4>".
+std::string instance_name_of(const std::string& source_name) {
+  int open = 0;  // brackets of template arguments, which may hold parentheses and blanks
+  size_t start = 0, end = source_name.size();
+  for (size_t i = 0; i < source_name.size(); ++i) {
+    const char c = source_name[i];
+    open += c == '<' ? 1 : c == '>' ? -1 : 0;
+    if (open > 0) continue;
+    if (c == ' ' || c == ':') start = i + 1;
+    if (c == '(' && i > start) {
+      end = i;
+      break;
+    }
+  }
+  return source_name.substr(start, end - start);
+}
+
+/// Without template arguments too: "scan".
 std::string base_name_of(const std::string& source_name) {
-  std::string text = source_name.substr(0, source_name.find('('));
-  if (const size_t open = text.find('<'); open != text.npos) text.resize(open);
-  const size_t start = text.find_last_of(" :");
-  return start == text.npos ? text : text.substr(start + 1);
+  const std::string text = instance_name_of(source_name);
+  return text.substr(0, text.find('<'));
 }
 
 NamedSize read_size(const std::string& name, const JsonNode& node) {
@@ -54,11 +69,13 @@ NamedSize read_size(const std::string& name, const JsonNode& node) {
 }  // namespace
 
 LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& ptx)
-    : path_(path),
+    : folder_(path),
+      path_(folder_.document_path()),
       name_(std::filesystem::path(path).stem().string()),
-      document_(parse_unambiguous(read_file(path), path, "no launch file, which is JSON")) {
+      document_(parse_unambiguous(folder_.document(), path_, "no launch file, which is JSON")) {
   const JsonNode root(document_, "", path_);
-  root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches"});
+  root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches",
+             "recorded", "origin"});
   if (root.has("name")) name_ = root.get("name", "").text();
   if (root.has("sizes"))
     for (const auto& [name, node] : root.get("sizes", "").members()) sizes_.push_back(read_size(name, node));
@@ -67,24 +84,21 @@ LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& 
 
 void LaunchFile::read_modules(const std::vector<std::string>& given) {
   const JsonNode root(document_, "", path_);
-  std::vector<std::string> paths = given;
-  const auto add = [&](const JsonNode& node) {
-    paths.push_back((std::filesystem::path(path_).parent_path() / node.text()).string());
-  };
-  if (paths.empty()) {
-    const JsonNode node =
-        root.get("ptx", "the PTX file that holds the entries (nvcc -ptx writes it), or give it with --ptx");
-    if (node.is_string())
-      add(node);
-    else
-      for (const JsonNode& item : node.items(1)) add(item);
-  }
-  for (const std::string& path : paths) {
+  const auto add = [&](const std::string& path, std::string text) {
     modules_.push_back(
-        {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(read_file(path))});
+        {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(std::move(text))});
     for (const ptx::Function& f : ptx::parse_functions(*modules_.back().ptx, path).functions)
       if (f.entry && f.defined) entries_.push_back({modules_.size() - 1, f.name, source_name_of(f.name)});
-  }
+  };
+  for (const std::string& path : given) add(path, read_file(path));
+  if (!given.empty()) return;
+  const JsonNode node =
+      root.get("ptx", "the PTX file that holds the entries (nvcc -ptx writes it), or give it with --ptx");
+  const auto named = [&](const JsonNode& name) {
+    add(folder_.path_of(name.text()), folder_.read(name.text()));
+  };
+  if (node.is_string()) return named(node);
+  for (const JsonNode& item : node.items(1)) named(item);
 }
 
 ExpressionScope LaunchFile::scope_of(const std::map<std::string, int64_t>& sizes) const {
@@ -124,13 +138,13 @@ class ProgramMaker {
     if (root_.has("tensors"))
       for (const auto& [name, node] : root_.get("tensors", "").members()) add_tensor(name, node);
     for (const JsonNode& node : root_.get("launches", "what runs, in order").items(1)) add_step(node);
+    if (root_.has("recorded")) made_.recorded = file_.folder_.read_tensors(root_.get("recorded", "").text());
     return std::move(made_);
   }
 
  private:
   void add_tensor(const std::string& name, const JsonNode& node) {
-    const std::string folder = std::filesystem::path(file_.path_).parent_path().string();
-    LaunchTensor read = read_launch_tensor(name, node, scope_, folder, made_.seed);
+    LaunchTensor read = read_launch_tensor(name, node, scope_, file_.folder_, made_.seed);
     Tensor& shape = shapes_[name];
     shape.name = name, shape.dtype = read.tensor.dtype, shape.axes = read.tensor.axes;
     using Use = LaunchTensor::Use;
@@ -206,14 +220,16 @@ class ProgramMaker {
     add_copy(made_.program, from, to, bytes_of(node, from));
   }
 
-  /// By its name in PTX, by its whole name in C++, or by that without arguments where only one has it.
+  /// By its name in PTX, by its whole name in C++, or by that without arguments, with or without those of its
+  /// template, where only one has it.
   const LaunchFile::Entry& find(const JsonNode& node) const {
     const std::string name = node.text();
     std::vector<const LaunchFile::Entry*> found;
     std::string known;
     for (const auto& entry : file_.entries_) {
       if (entry.name == name || entry.source_name == name) return entry;
-      if (base_name_of(entry.source_name) == name) found.push_back(&entry);
+      if (instance_name_of(entry.source_name) == name || base_name_of(entry.source_name) == name)
+        found.push_back(&entry);
       known += (known.empty() ? "" : ", ") + entry.source_name;
     }
     if (found.size() == 1) return *found.front();

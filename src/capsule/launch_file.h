@@ -9,6 +9,7 @@
 
 #include "src/base/document/expression.h"
 #include "src/capsule/capsule.h"
+#include "src/capsule/launch_folder.h"
 
 namespace assay {
 
@@ -23,11 +24,14 @@ struct NamedSize {
 
 class LaunchFile {
  public:
-  /// `ptx`: PTX files in place of those that the document names; paths in it are relative to its own folder.
-  /// Reads everything but the tensors. Throws BadInput, one line naming file and place.
+  /// `path`: a launch file, a folder with one, or a capsule. `ptx`: PTX files in place of those that the
+  /// document names; paths in it are relative to its own folder. Reads everything but the tensors. Throws
+  /// BadInput, one line naming file and place.
   LaunchFile(const std::string& path, const std::vector<std::string>& ptx);
 
   const std::string& name() const { return name_; }
+  const nlohmann::json& document() const { return document_; }
+  const std::vector<Module>& modules() const { return modules_; }
   const std::vector<NamedSize>& sizes() const { return sizes_; }
   /// Whether these sizes are meant ("accepts").
   bool accepts(const std::map<std::string, int64_t>& sizes) const;
@@ -40,6 +44,7 @@ class LaunchFile {
   ExpressionScope scope_of(const std::map<std::string, int64_t>& sizes) const;
   void read_modules(const std::vector<std::string>& given);
 
+  LaunchFolder folder_;
   std::string path_, name_;
   nlohmann::json document_;
   std::vector<NamedSize> sizes_;

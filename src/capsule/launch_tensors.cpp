@@ -113,19 +113,20 @@ void permute(Tensor& tensor, uint64_t seed) {
     tensor.set(i, static_cast<double>(order[static_cast<size_t>(i)]));
 }
 
-Tensor read_stored(const JsonNode& node, const std::string& folder) {
+Tensor read_stored(const JsonNode& node, const LaunchFolder& folder) {
   node.keys({"npy", "file", "name"});
-  const auto path = [&](const char* key) {
-    return (std::filesystem::path(folder) / node.get(key, "").text()).string();
-  };
-  if (node.has("npy")) return read_npy(path("npy"));
-  TensorMap tensors = read_tensors(path("file"));
+  if (node.has("npy")) {
+    const std::string name = node.get("npy", "").text();
+    return parse_npy(folder.read(name), folder.path_of(name));
+  }
+  const std::string file = node.get("file", "").text();
+  TensorMap tensors = folder.read_tensors(file);
   const std::string name = node.get("name", "which tensor of the file").text();
   const auto found = tensors.find(name);
   if (found == tensors.end()) {
     std::string known;
     for (const auto& [other, tensor] : tensors) known += (known.empty() ? "" : ", ") + other;
-    node.fail(fmt::format("{} has no tensor \"{}\"; it has: {}", path("file"), name, known));
+    node.fail(fmt::format("{} has no tensor \"{}\"; it has: {}", folder.path_of(file), name, known));
   }
   return std::move(found->second);
 }
@@ -150,7 +151,7 @@ void take_stored(LaunchTensor& made, const JsonNode& values, const JsonNode& who
 }
 
 void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& whole,
-                 const ExpressionScope& scope, const std::string& folder, uint64_t seed) {
+                 const ExpressionScope& scope, const LaunchFolder& folder, uint64_t seed) {
   Tensor& tensor = made.tensor;
   made.holds = true;
   if (values.is_object() && (values.has("npy") || values.has("file")))
@@ -216,7 +217,7 @@ Dtype dtype_of(const JsonNode& node) {
 }
 
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, const ExpressionScope& scope,
-                                const std::string& folder, uint64_t seed) {
+                                const LaunchFolder& folder, uint64_t seed) {
   node.keys({"dtype", "shape", "values", "use", "partly", "strides", "in", "offset"});
   LaunchTensor made;
   made.tensor.name = name;
@@ -250,7 +251,14 @@ LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, c
     if (made.use == LaunchTensor::Use::workspace && made.holds) use.fail("a workspace has no \"values\"");
   }
   if (node.has("partly")) made.partly = node.get("partly", "").boolean();
-  if (node.has("strides")) read_layout(made, node.get("strides", ""), scope);
+  if (node.has("strides")) {
+    const JsonNode strides = node.get("strides", "");
+    if (made.use != LaunchTensor::Use::in)
+      strides.fail(
+          "only what the run reads is a view; give what it writes the shape of its memory, and \"partly\": "
+          "true where gaps stay unwritten");
+    read_layout(made, strides, scope);
+  }
   if (node.has("in")) made.storage = node.get("in", "").text();
   if (node.has("offset")) made.offset = whole_at(node.get("offset", ""), scope, 0, int64_t{1} << 40);
   return made;

@@ -8,6 +8,7 @@
 #include "src/base/tensor/tensor.h"
 #include "src/base/tensor/tensor_layout.h"
 #include "src/capsule/capsule.h"
+#include "src/capsule/launch_folder.h"
 
 namespace assay {
 
@@ -28,8 +29,8 @@ struct LaunchTensor {
 /// Unsigned and signed integers of a size are the same bytes; 8-bit types are u8.
 Dtype dtype_of(const JsonNode&);
 
-/// `folder`: what paths in the document are relative to. Throws BadInput naming the place.
+/// `folder`: where files are that the document names. Throws BadInput naming the place.
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode&, const ExpressionScope&,
-                                const std::string& folder, uint64_t seed);
+                                const LaunchFolder& folder, uint64_t seed);
 
 }  // namespace assay

@@ -41,6 +41,7 @@ struct CheckCommand {
     ProgramCheckOptions options;
     options.machine = options.origin.machine = on.machine;
     options.checks = vm::parse_checks(checks);
+    if (!capsule.recorded.empty()) options.recorded = &capsule.recorded;
     options.partly = capsule.partly, options.fixed = capsule.fixed;
     options.orders = options.poison = options.architectures = !no_repeats;
     options.shadow_instructions = precision ? kPrecisionInstructions : 0;

@@ -144,7 +144,7 @@ struct FuzzCommand {
 
   int run() {
     findings.check();
-    if (what.ends_with(".json")) return fuzz_program();
+    if (what.ends_with(".json") || what.ends_with(".capsule")) return fuzz_program();
     const std::vector<const Kernel*> kernels = chosen();
     const std::optional<Baseline> known = known_findings();
     const Engines on = engines.make(1, true);

@@ -79,6 +79,7 @@ TEST_F(LaunchFiles, EntriesAreFoundByTheirNamesInEitherLanguage) {
   };
   EXPECT_EQ(complaint(with("_Z5twiceIfEvPT_")), "nothing");
   EXPECT_EQ(complaint(with("void twice<double>(double*)")), "nothing");
+  EXPECT_EQ(complaint(with("twice<double>")), "nothing");
   EXPECT_NE(complaint(with("twice")).find("several entries are called \"twice\""), std::string::npos);
   EXPECT_NE(
       complaint(with("thrice")).find("no PTX file has an entry \"thrice\"; there are: add(float*, int)"),

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "src/base/tensor/npy.h"
+#include "tests/tensor/scratch_folder.h"
 
 namespace assay {
 namespace launch_tensors_test {
@@ -13,8 +14,10 @@ namespace launch_tensors_test {
 const std::string kPath = "l.json";
 const ExpressionScope kScope{{{"n", 10}, {"K", 4}}, {}};
 
-LaunchTensor tensor(const nlohmann::json& text, uint64_t seed = 1, const std::string& folder = ".") {
-  return read_launch_tensor("x", JsonNode(text, "/tensors/x", kPath), kScope, folder, seed);
+LaunchTensor tensor(const nlohmann::json& text, uint64_t seed = 1, const ScratchFolder& folder = {}) {
+  std::ofstream(folder / "l.json") << "{}";
+  return read_launch_tensor("x", JsonNode(text, "/tensors/x", kPath), kScope, LaunchFolder(folder / "l.json"),
+                            seed);
 }
 std::string complaint(const nlohmann::json& text) {
   try {
@@ -62,17 +65,16 @@ TEST(LaunchTensors, RandomOnesDependOnTheSeedAlone) {
 }
 
 TEST(LaunchTensors, FilesBringShapeAndTypeAlong) {
-  const std::string folder = testing::TempDir();
+  const ScratchFolder folder;
   Tensor stored("stored", Dtype::fp16, {{"", 2}, {"", 5}});
   stored.set(7, 3);
-  write_npy(folder + "/stored.npy", stored);
+  write_npy(folder / "stored.npy", stored);
   const Tensor read = tensor({{"values", {{"npy", "stored.npy"}}}}, 1, folder).tensor;
   EXPECT_EQ(read.shape_text(), "[i0=2,i1=5]");
   EXPECT_EQ(read.dtype, Dtype::fp16);
   EXPECT_EQ(read.value(7), 3);
   const auto shaped = tensor({{"values", {{"npy", "stored.npy"}}}, {"shape", {"n"}}}, 1, folder).tensor;
   EXPECT_EQ(shaped.shape_text(), "[n=10]");
-  std::filesystem::remove(folder + "/stored.npy");
 }
 
 TEST(LaunchTensors, WhatIsWrongIsSaidWithItsPlace) {
@@ -91,6 +93,7 @@ TEST(LaunchTensors, WhatIsWrongIsSaidWithItsPlace) {
       {{{"dtype", "fp32"}, {"shape", {3}}, {"use", "in"}}, "no \"values\" that it could bring in"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"values", "ones"}, {"use", "workspace"}}, "a workspace has no"},
       {{{"dtype", "fp32"}, {"shape", {2, 3}}, {"values", "ones"}, {"strides", {2, 1}}}, "/tensors/x/strides"},
+      {{{"dtype", "fp32"}, {"shape", {2, 3}}, {"strides", {4, 1}}}, "only what the run reads is a view"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"type", 1}}, "unknown key \"type\""},
   };
   for (const auto& [text, message] : rows)

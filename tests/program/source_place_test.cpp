@@ -25,6 +25,11 @@ TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {
       << "a caller, not the helper inside";
 }
 
+TEST(SourcePlace, NamesTheCallOfALineOfTheToolkitWhichIsNoFrame) {
+  EXPECT_EQ(source_place(at("/cuda/include/cuda_bf16.hpp", 112, {"k/k.cu:134"})),
+            "k/k.cu:134, in /cuda/include/cuda_bf16.hpp:112");
+}
+
 TEST(SourcePlace, IsThePtxLineWithoutSources) {
   EXPECT_EQ(source_place(at("", 0, {})), "k, PTX line 17");
   EXPECT_EQ(source_place(at("a.ptx", 0, {})), "a.ptx, PTX line 17");

@@ -94,8 +94,9 @@ constexpr Malformed bodies[] = {
     {"frob.s32 %r1, %r2;", "fuzz.ptx:8:1: frob.s32 in k: PTX has no instruction frob"},
     {"tcgen05.wait::ld.sync.aligned;",
      "fuzz.ptx:8:1: tcgen05.wait::ld.sync.aligned in k: the machine does not implement tcgen05"},
-    {"cp.async.bulk.prefetch.L2.global [%d1], 16;",
-     "fuzz.ptx:8:1: cp.async.bulk.prefetch.L2.global in k: the machine does not implement this form of cp"},
+    {"cp.async.bulk.shared::cta.global.bulk_group [%d1], 16;",
+     "fuzz.ptx:8:1: cp.async.bulk.shared::cta.global.bulk_group in k: the machine does not implement this "
+     "form of cp"},
     {"@%r1 ret;", "fuzz.ptx:8:1: ret in k: the guard is no predicate"},
     {"@%p9 ret;", "fuzz.ptx:8:2: unknown predicate %p9"},
     {"@ret;", "fuzz.ptx:8:2: unknown predicate ret"},

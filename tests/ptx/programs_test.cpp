@@ -84,7 +84,7 @@ TEST(Programs, PrintAndAllocateAsNvccCompilesIt) {
 TEST(Programs, AreRefusedByTheNameOfWhatIsMissing) {
   const std::pair<const char*, const char*> refused[] = {
       {"recursion", "recursion is not supported"},
-      {"bulk_copy", "cp.async.bulk"},
+      {"several_gpus", "multimem"},
       {"texture", "tex.1d"},
   };
   for (const auto& [name, message] : refused) {

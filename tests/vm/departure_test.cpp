@@ -71,6 +71,27 @@ TEST(Departure, TheOrderOfSumsIsAClassOfItsOwn) {
   EXPECT_TRUE(c.two.by_order_of_sums);
 }
 
+TEST(Departure, SumsOfALoopAroundACompareAndSwapAreOfThatClass) {
+  const auto loop = [](const char* combined) {
+    return SmallKernel{
+        .body = std::string("ld.param.u64 %rd0, [pa]; cvt.rn.f32.u32 %f0, %t; "
+                            "mul.rn.f32 %f0, %f0, 0f4CBEBC20; add.rn.f32 %f0, %f0, 0f3F800001;\n"
+                            "ld.global.b32 %r1, [%rd0];\nAGAIN: mov.b32 %f1, %r1;\n") +
+                combined +
+                "atom.global.cas.b32 %r3, [%rd0], %r1, %r2; setp.ne.u32 %p1, %r3, %r1;\n"
+                "mov.u32 %r1, %r3; @%p1 bra AGAIN;",
+        .threads = 1,
+        .blocks = 64};
+  };
+  const Compared sums = compare(loop("add.rn.f32 %f1, %f1, %f0; mov.b32 %r2, %f1;\n"), 1);
+  EXPECT_TRUE(sums.two.departure);
+  EXPECT_TRUE(sums.two.by_order_of_sums);
+  // The last one's value stays: no sum.
+  const Compared last = compare(loop("mov.b32 %r2, %f0;\n"), 1);
+  EXPECT_TRUE(last.two.departure);
+  EXPECT_FALSE(last.two.by_order_of_sums);
+}
+
 TEST(Departure, WhatIntegersAddedInAnyOrderDecideIsNot) {
   // Each block takes a ticket: the order shows in what is stored.
   const SmallKernel tickets{.declarations = ".global .align 4 .u32 next = 0;",

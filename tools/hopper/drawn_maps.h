@@ -22,5 +22,7 @@ enum class Tiles : uint8_t { boxes, im2col };
 
 /// One that the driver takes, whose tile has at most kLargestTile bytes and whose tensor lies in the buffer.
 DrawnTile draw_tile(std::mt19937_64&, Tiles);
+/// Of interleaved channels, whose axis 0 counts units of 16 or 32 bytes.
+DrawnTile draw_interleaved_tile(std::mt19937_64&);
 
 }  // namespace assay::hopper

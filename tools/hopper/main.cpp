@@ -49,7 +49,7 @@ int run(const Options& options) {
   auto gpu = options.backend == "vm" ? make_vm_backend({}) : make_cuda_backend({});
   std::printf("# %s; name and digest (src/verification/compare/digest.h)\n", gpu->name().c_str());
   int differing = 0, count = 0;
-  for (const NamedProgram& named : programs()) {
+  for (const NamedProgram& named : options.only == "interleaved" ? unmodelled_programs() : programs()) {
     if (named.name.find(options.only) == std::string::npos) continue;
     ++count;
     std::string difference;

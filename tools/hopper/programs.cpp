@@ -36,6 +36,9 @@ uint64_t special(uint64_t number, int bits, int exponent, uint64_t choice) {
       return number & sign;
     case 4:
       return number;
+    case 5:  // midway between two tf32
+      number = (number & ~uint64_t{0x1fff}) | 0x1000;
+      [[fallthrough]];
     default:
       return (number & (sign | fractions)) | near_one | (choice >> 3 & 1) << fraction;
   }
@@ -150,7 +153,7 @@ NamedProgram tile_program(const std::string& name, const DrawnTile& tile, const 
   program.modules.push_back({"m", name + ".ptx", std::make_shared<std::string>(text)});
   const bool loads = body == kLoad;
   const auto bytes = static_cast<uint32_t>(vm::bytes_of_tile(tile.map));
-  const uint32_t held = (bytes * 5 / 4 + 511) / 512 * 512;
+  const auto held = static_cast<uint32_t>((vm::reach_of_tile(tile.map) * 5 / 4 + 511) / 512 * 512);
   const Contents contents = contents_of(tile.map.element);
   made.inputs["g"] = buffer("g", kBufferBytes, contents, 1);
   if (loads) {
@@ -201,7 +204,30 @@ bool reduces(const std::string& combine, TileMap::Element element) {
   return wide && !floats;
 }
 
+uint32_t units_of(const TileMap& map) {
+  uint32_t units = 1;
+  for (size_t i = 0; i < map.box.size(); ++i) units *= (map.box[i] + map.steps[i] - 1) / map.steps[i];
+  return units;
+}
+
 }  // namespace
+
+std::vector<NamedProgram> unmodelled_programs() {
+  std::vector<NamedProgram> all;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 60; ++i) {
+    const DrawnTile tile = draw_interleaved_tile(random);
+    NamedProgram made = tile_program(fmt::format("interleaved-{}", i), tile, kLoad, load_of(tile));
+    std::vector<Argument>& arguments = made.program.launches[0].arguments;
+    const uint32_t unit = 16u << (static_cast<int>(tile.map.interleave) - 1),
+                   bytes = units_of(tile.map) * unit;
+    arguments[arguments.size() - 2] = bytes;
+    arguments[arguments.size() - 1] = (bytes + 511) / 512 * 512;
+    made.program.outputs[0].axes = {{"T", (bytes + 511) / 512 * 128 + 4}};
+    all.push_back(std::move(made));
+  }
+  return all;
+}
 
 std::vector<NamedProgram> programs() {
   std::vector<NamedProgram> all;

@@ -16,5 +16,7 @@ struct NamedProgram {
 
 /// The same ones in every build.
 std::vector<NamedProgram> programs();
+/// What the machine does not model yet: tiles of interleaved channels.
+std::vector<NamedProgram> unmodelled_programs();
 
 }  // namespace assay::hopper

@@ -25,11 +25,13 @@ std::string source_place(const SourceLocation& where) {
   }
   const std::string line = fmt::format("{}:{}", where.file, where.line);
   const std::vector<std::string>& frames = where.frames;
-  const auto here = std::find(frames.begin(), frames.end(), line);
-  if (here == frames.end()) return line;
+  if (frames.empty()) return line;
+  // A line of the toolkit is no frame: all of them are around it.
+  const auto known = std::find(frames.begin(), frames.end(), line);
+  const auto here = known == frames.end() ? frames.begin() : known;
   const std::string own = folder_of(frames.back());
   const auto call = std::find_if(here, frames.end(), [&](const auto& f) { return folder_of(f) == own; });
-  return call == here ? line : fmt::format("{}, in {}", *call, line);
+  return *call == line ? line : fmt::format("{}, in {}", *call, line);
 }
 
 std::string place_with_ptx_line(const SourceLocation& where) {

@@ -8,7 +8,8 @@ namespace assay {
 
 /// "kernels/gla/chunk.cu:106, in kernels/device/format.cuh:94": before the line itself the innermost call of
 /// the kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of
-/// those. Without a source line "a.ptx, PTX line 12", without a file "FUNCTION, PTX line 12".
+/// those. Before a line of the CUDA toolkit always. Without a source line "a.ptx, PTX line 12", without a
+/// file "FUNCTION, PTX line 12".
 std::string source_place(const SourceLocation&);
 /// The same with the line of the PTX: "kernels/gla/chunk.cu:106 (PTX line 903)"; "FUNCTION (PTX line 12)".
 std::string place_with_ptx_line(const SourceLocation&);

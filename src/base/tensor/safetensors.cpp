@@ -137,7 +137,7 @@ TensorMap read_safetensors(const std::string& path) {
   return parse_safetensors(read_file(path), path);
 }
 
-void write_safetensors(const std::string& path, const TensorMap& tensors) {
+std::string safetensors_bytes(const TensorMap& tensors) {
   nlohmann::json header = nlohmann::json::object();
   std::string data;
   for (const auto& [name, tensor] : tensors) {
@@ -152,7 +152,11 @@ void write_safetensors(const std::string& path, const TensorMap& tensors) {
   text.resize((text.size() + 7) / 8 * 8, ' ');  // readers map the data: keep it aligned
   const uint64_t header_size = text.size();
   std::string file(reinterpret_cast<const char*>(&header_size), 8);
-  write_file(path, file + text + data);
+  return file + text + data;
+}
+
+void write_safetensors(const std::string& path, const TensorMap& tensors) {
+  write_file(path, safetensors_bytes(tensors));
 }
 
 }  // namespace assay

@@ -13,6 +13,8 @@ namespace assay {
 TensorMap read_safetensors(const std::string& path);
 /// The same of a whole file's bytes; `where` is for messages.
 TensorMap parse_safetensors(std::string_view file, const std::string& where);
+/// A whole file's bytes.
+std::string safetensors_bytes(const TensorMap&);
 void write_safetensors(const std::string& path, const TensorMap&);
 
 }  // namespace assay

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "src/base/vm/bulk_combine.h"
 #include "src/base/vm/mbarrier.h"
+#include "src/base/vm/rows/bulk_combine.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
@@ -16,11 +16,13 @@ constexpr size_t most_in_flight = 1 << 14;  // of a cluster or a warp
 void move(const BulkCopy& copy) {
   for (const BulkPiece& piece : copy.pieces) {
     if (piece.what == BulkPiece::What::nans)
-      fill_with_nans(copy.type, piece.to_host, piece.bytes);
+      fill_with_nans(piece.to_host, piece.bytes);
     else if (piece.what == BulkPiece::What::zeros)
       std::memset(piece.to_host, 0, piece.bytes);
     else if (copy.combine != ptx::Combine::none)
       combine_bytes(copy.combine, copy.type, piece.to_host, piece.from_host, piece.bytes);
+    else if (copy.narrows)
+      narrow_to_tf32(piece.to_host, piece.from_host, piece.bytes);
     else
       std::memmove(piece.to_host, piece.from_host, piece.bytes);
   }

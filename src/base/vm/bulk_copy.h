@@ -36,6 +36,7 @@ struct BulkCopy {
   uint32_t barrier_bytes = 0;
   ptx::Combine combine = ptx::Combine::none;  ///< none: copied
   ptx::Type type = ptx::Type::none;           ///< of elements that are combined or are NaN
+  bool narrows = false;                       ///< fp32 to tf32
   std::vector<BulkPiece> pieces;
   uint64_t number = 0;  ///< counted by its Block
 };

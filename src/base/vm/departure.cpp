@@ -13,6 +13,7 @@
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/influence.h"
 #include "src/base/vm/opcode.h"
+#include "src/base/vm/swap_loops.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -130,6 +131,7 @@ class CompareTrace : public PlainTrace {
   Tainted global;
 
   void begin_block(Block& block) {
+    if (code_ != block.context->code) loops_ = swap_loops_of(*block.context->code);
     code_ = block.context->code;
     const auto found = streams_.find({static_cast<size_t>(block.context->launch_index), block.linear});
     of_block_ = found == streams_.end() ? nullptr : &found->second;
@@ -141,7 +143,7 @@ class CompareTrace : public PlainTrace {
   void after(Warp& warp, const Op& op, uint32_t mask) {
     const Signature& signature = code_->signature(op);
     if (of_block_ && !departed_[warp.index]) compare(warp, op, signature, mask);
-    if (!signature.accesses.empty()) follow(warp, signature, mask);
+    if (!signature.accesses.empty()) follow(warp, op, signature, mask);
   }
 
   void landed(Warp&, const Landing& landing) {
@@ -163,7 +165,7 @@ class CompareTrace : public PlainTrace {
         stream.hashes[index] == hash_of(warp, signature, code_->index(op), mask))
       return;
     departed_[warp.index] = true;
-    all_by_sums &= comes_of_sums(warp, signature, mask);
+    all_by_sums &= comes_of_sums(warp, op, signature, mask);
     Instance found;
     found.launch = static_cast<size_t>(warp.block->context->launch_index), found.block = warp.block->linear;
     found.warp = warp.index, found.index = index;
@@ -175,15 +177,16 @@ class CompareTrace : public PlainTrace {
     first = std::move(found);
   }
 
-  static bool adds_floats(const Signature& signature) {
+  bool adds_floats(const Op& op, const Signature& signature) const {
+    if (loops_.sums[code_->index(op)]) return true;
     return signature.flow() == Flow::atomic && signature.form.operation != ptx::Operation::none &&
            ptx::is_float(signature.form.type()) &&
            (signature.form.operation == ptx::Operation::atom ||
             signature.form.operation == ptx::Operation::red);
   }
 
-  bool comes_of_sums(const Warp& warp, const Signature& signature, uint32_t mask) const {
-    if (adds_floats(signature)) return true;
+  bool comes_of_sums(const Warp& warp, const Op& op, const Signature& signature, uint32_t mask) const {
+    if (adds_floats(op, signature)) return true;
     if (signature.flow() == Flow::matrix) return !shared_.empty();
     return reaches_tainted(warp, signature, mask);
   }
@@ -203,8 +206,8 @@ class CompareTrace : public PlainTrace {
   }
 
   /// Sums taint what they are added to; whoever has departed taints what it stores.
-  void follow(const Warp& warp, const Signature& signature, uint32_t mask) {
-    const bool sums = adds_floats(signature);
+  void follow(const Warp& warp, const Op& op, const Signature& signature, uint32_t mask) {
+    const bool sums = adds_floats(op, signature);
     const bool departed = departed_[warp.index] && signature.flow() != Flow::copy_async;
     if (!sums && !departed) return;
     for (const Access& access : signature.accesses) {
@@ -221,6 +224,7 @@ class CompareTrace : public PlainTrace {
 
   const Streams& streams_;
   const Code* code_ = nullptr;
+  SwapLoops loops_;  ///< of the code
   const std::vector<WarpStream>* of_block_ = nullptr;
   std::vector<size_t> at_;
   std::vector<bool> departed_;

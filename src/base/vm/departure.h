@@ -28,8 +28,8 @@ struct RunSetting {
 struct TwoRuns {
   Outcome second;
   std::optional<Departure> departure;  ///< none: no register differs, or too much would have to be kept
-  /// Whatever differs was added to memory by atomics on floats, or follows from what such sums hold: the
-  /// order of additions, which a program leaves open, and nothing else.
+  /// Whatever differs was added to memory by atomics on floats (or by SwapLoops), or follows from what such
+  /// sums hold: the order of additions, which a program leaves open, and nothing else.
   bool by_order_of_sums = false;
   std::string skipped;  ///< why no departure was looked for; or empty
 };

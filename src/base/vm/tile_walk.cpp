@@ -10,9 +10,15 @@ uint32_t extent(const TileMap& map, size_t axis) {
   return axis == 0 ? map.box[0] : (map.box[axis] + map.steps[axis] - 1) / map.steps[axis];
 }
 
+/// From one row of elements along the innermost axis to the next, in shared memory.
+uint32_t pitch_of(const TileMap& map) {
+  const uint32_t row = width_of(map.element) * (map.is_im2col() ? map.channels : extent(map, 0));
+  return map.swizzle == TileMap::Swizzle::none ? row : std::max(row, 16u << static_cast<int>(map.swizzle));
+}
+
 /// A row of elements along the innermost axis: what is inside the tensor, and what is not.
 void visit_row(const TileRequest& tile, int64_t first, uint32_t count, bool inside, uint64_t global,
-               uint32_t& shared, const std::function<void(const TileRun&)>& visit) {
+               uint32_t shared, const std::function<void(const TileRun&)>& visit) {
   const uint32_t width = width_of(tile.map->element);
   const auto size = static_cast<int64_t>(tile.map->sizes[0]);
   const int64_t begin = inside ? std::clamp<int64_t>(-first, 0, count) : count,
@@ -42,6 +48,7 @@ void each_box_run(const TileRequest& tile, const std::function<void(const TileRu
       global += static_cast<uint64_t>(where) * map.strides[i - 1];
     }
     visit_row(tile, tile.coordinates[0], extent(map, 0), inside, global, shared, visit);
+    shared += pitch_of(map);
     size_t axis = 1;
     while (axis < axes && ++at[axis] == extent(map, axis)) at[axis++] = 0;
     if (axis >= axes) return;
@@ -64,6 +71,7 @@ void each_pixel_run(const TileRequest& tile, const std::function<void(const Tile
       global += static_cast<uint64_t>(where) * map.strides[i - 1];
     }
     visit_row(tile, at[0], map.channels, inside, global, shared, visit);
+    shared += pitch_of(map);
     size_t axis = 1;
     for (; axis < last; ++axis) {
       at[axis] += map.steps[axis];
@@ -86,6 +94,12 @@ uint64_t bytes_of_tile(const TileMap& map) {
   if (map.is_im2col()) return bytes * map.channels * map.pixels;
   for (size_t i = 0; i < map.box.size(); ++i) bytes *= extent(map, i);
   return bytes;
+}
+
+uint64_t reach_of_tile(const TileMap& map) {
+  uint64_t rows = map.is_im2col() ? map.pixels : 1;
+  for (size_t i = 1; i < map.box.size(); ++i) rows *= extent(map, i);
+  return rows * pitch_of(map);
 }
 
 void each_run(const TileRequest& tile, const std::function<void(const TileRun&)>& visit) {

@@ -26,8 +26,11 @@ struct TileRun {
   bool inside = true;  ///< of the tensor
 };
 
-/// Bytes of a whole tile in shared memory, what lies outside the tensor included.
+/// Bytes that a whole tile has, what lies outside the tensor included.
 uint64_t bytes_of_tile(const TileMap&);
+/// Bytes of shared memory from its first to its last. Rows of a swizzled tile begin at multiples of the
+/// swizzle's span (measured on an H200).
+uint64_t reach_of_tile(const TileMap&);
 /// In the order of their places in shared memory.
 void each_run(const TileRequest&, const std::function<void(const TileRun&)>& visit);
 /// Where the byte that the tile has at `address` of a block's shared memory lies.

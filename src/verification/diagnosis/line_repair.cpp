@@ -29,6 +29,7 @@ constexpr double kMends = 0.7;
 constexpr double kOfSuspicion = 2;
 constexpr size_t kLongestPath = 1000;
 constexpr double kAfterWhole = 1;  // seconds
+constexpr double kLeastWeight = 0.1;
 
 struct Candidate {
   Changes changes;
@@ -185,14 +186,14 @@ std::string sentence_of(const vm::Code& code, const Candidate& c) {
                      in);
 }
 
-/// Candidates of one code, the simplest first; each code has its share of the time.
+/// Candidates of one code, the simplest first; a code has its share of the time, the more suspect the more.
 struct Queue {
   size_t launch = SIZE_MAX;  ///< of the code, after whose candidates its registers are tried; none: several
   std::vector<Candidate> open;
   size_t next = 0;
   size_t ops_left = 0;  ///< whose registers are still to be tried, the last of the list first
   std::vector<size_t> by_suspicion;
-  double seconds = 0;
+  double seconds = 0, weight = 1;
 };
 
 class Search {
@@ -204,13 +205,18 @@ class Search {
     for (size_t launch = 0; launch < runs_.launches(); ++launch)
       if (!runs_.executed(launch).times.empty()) gather(launch);
     add_common();
-    for (Queue& queue : queues_)
+    for (Queue& queue : queues_) {
+      double sum = 0;
+      for (const Candidate& c : queue.open) sum += c.suspicion;
+      queue.weight = kLeastWeight + sum / std::max<double>(1, static_cast<double>(queue.open.size()));
       std::stable_sort(queue.open.begin(), queue.open.end(),
                        [](const Candidate& a, const Candidate& b) { return a.turn() < b.turn(); });
+    }
     while (!is_over()) {
       Queue* least = nullptr;
       for (Queue& queue : queues_)
-        if (has_more(queue) && (!least || queue.seconds < least->seconds)) least = &queue;
+        if (has_more(queue) && (!least || queue.seconds / queue.weight < least->seconds / least->weight))
+          least = &queue;
       if (!least) break;
       const double before = seconds();
       if (least->next < least->open.size()) attempt(least->open[least->next++]);

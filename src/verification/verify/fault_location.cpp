@@ -24,6 +24,8 @@ namespace assay {
 namespace {
 
 constexpr size_t kLinesSaid = 3;
+/// Seconds at most, of this thread.
+constexpr double kOfSlices = 4, kOfRepairs = 5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong.
@@ -171,8 +173,9 @@ void locate_in(const TellingCase& told, const vm::MachineOptions& machine, doubl
         return vm::run_moved(told.program, told.inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told.reference(moves); }, seconds / 2);
-  const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), seconds / 2);
-  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, seconds / 2);
+  const SuspectLines suspects =
+      suspect_lines(told.program, told.inputs, machine, told.sample(), std::min(kOfSlices, seconds));
+  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
   v.lines = ranked(in_words(repairs, suspects, told.judged_elements()), suspects.likeliest);
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }

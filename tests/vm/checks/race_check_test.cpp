@@ -93,6 +93,15 @@ const Twin twins[] = {
      "ld.param.u64 %rd1, [pa]; FAULT ld.global.b32 %d, [%rd1]; // after\nst.global.b32 [%pa], %t; // "
      "before\n",
      "", "add.s64 %rd1, %pa, 0;", "", 32, 2},
+    {"an early reader does not hide a later one", "race",
+     "mov.u64 %rd1, count; setp.lt.u32 %p1, %r32, 32; setp.ge.u32 %p2, %r32, 64;\n"
+     "@!%p1 ld.global.b32 %r1, [%rd1];\nbar.sync 0;\n@%p1 ld.global.b32 %d, [%rd1]; // before\n"
+     "@%p2 ld.global.b32 %r2, [%rd1];\nFAULT\n@%p2 st.global.b32 [%rd1], 1; // after\n",
+     "", "bar.sync 0;", ".global .align 4 .u32 count;", 96},
+    {"a read that a compare-and-swap confirms", "race",
+     "mov.u64 %rd1, count; ld.global.b32 %r1, [%rd1]; // before\nFAULT // after\n",
+     "red.global.add.u32 [%rd1], 1;", "atom.global.cas.b32 %r2, [%rd1], %r1, 7;",
+     ".global .align 4 .u32 count;", 64},
     // The last block to count up reads what the others stored: ordered by the fence before the count.
     {"a count after a fence orders blocks", "race",
      "st.global.b32 [%pd], %t; // before\nFAULT bar.sync 0;\n"

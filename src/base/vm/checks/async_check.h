@@ -11,14 +11,12 @@
 //   ISA, "Async proxy"). Data of cp.async is exempt: compiled kernels use no fence
 //   for it. That is read off such kernels, not measured.
 // The last three are `wgmma-race`.
-// - Shared memory that a bulk copy fills is not touched before a wait for it has passed, and what one reads
-// is
-//   not overwritten before the wait for its group (`bulk-copy-race`). What it reads was not written by threads
-//   without a fence.proxy.async since, by the writer, by the issuer, or after a barrier by anyone
+// - Shared memory that a bulk copy fills is not touched before a wait for it has passed, and what one
+//   reads is not overwritten before the wait for its group (`bulk-copy-race`). What it reads was not written
+//   by threads without a fence.proxy.async since, by the writer, by the issuer, or after a barrier by anyone
 //   (`proxy-fence`).
 // - A thread does not pass a wait for one phase of an mbarrier again once the next phase has arrivals or
-// bytes:
-//   its parity has not changed with the phases (`mbarrier-phase`).
+//   bytes: its parity has not changed with the phases (`mbarrier-phase`).
 #pragma once
 #include <cstdint>
 #include <unordered_map>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/vm/swap_loops.h"
+
 namespace assay::vm {
 namespace {
 
@@ -39,6 +41,8 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
 
 void RaceCheck::enter(const LaunchContext& context) {
   begin_code(context, facts_of);
+  const SwapLoops loops = swap_loops_of(*code_);
+  for (size_t i = 0; i < facts_.size(); ++i) facts_[i].confirmed = loops.confirmed[i];
   shared_granule_ = global_granule_ = 16;
   for (const Op& op : code_->ops) {
     const bool copies = signature(op).flow() == Flow::copy_async;
@@ -138,7 +142,7 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   const uint32_t kept = flow == Flow::store ? without_repeats(warp, op, mask) : mask;
   each_access(warp, op, kept, [&](const MemoryAccess& at) {
     if (at.space != ptx::Space::local)
-      touch({&warp, &op, at.lane, at.writes, f.strong, at.space, at.address, at.bytes},
+      touch({&warp, &op, at.lane, at.writes, f.strong || f.confirmed, at.space, at.address, at.bytes},
             flow != Flow::copy_async || !at.writes ? Remember::judged : Remember::nothing);
   });
   if (meets) warps_[warp.index].product = warps_[warp.index].time, order_members(warp, ~0u);
@@ -317,9 +321,12 @@ void RaceCheck::touch_global(const Touch& now, Remember remember) {
     if (!now.writes) {
       if (remember == Remember::nothing) continue;
       const Stamp& first = granule.first_reader;
-      const bool mine = is_past(first.time) ||
-                        (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear);
-      (mine ? granule.first_reader : granule.last_reader) = me;
+      // Whatever comes after this read without an order to the first has none to this one either.
+      const bool follows =
+          is_past(first.time) ||
+          (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear) ||
+          ordered(first, now);
+      (follows ? granule.first_reader : granule.last_reader) = me;
       continue;
     }
     if (remember == Remember::unjudged) continue;

@@ -14,18 +14,19 @@
 // - Blocks of one launch are not ordered, except through an atomic after a fence (membar, fence, or .release
 //   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
 //   blocks: fences of any thread of the block count.
-// - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other.
-// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
-//   the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has done
-//   what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
+// - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other;
+//   nor does a load from the address of a compare-and-swap, which finds out whether the value still stands.
+// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered
+//   at the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has
+//   done what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
 //   AsyncCheck's.
 // - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
-// takes.
+//   takes.
 // - An mbarrier hands on what those who arrived knew to those whose wait has passed.
 //
 // Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
 // granule of written global memory, a granule being the smallest access of the kernel; of the readers of
-// global memory the first and the last are remembered. Input tensors are followed only in a run that is told
+// global memory that nothing orders two are remembered. Input tensors are followed only in a run that is told
 // that they are written.
 #pragma once
 #include <array>
@@ -46,8 +47,9 @@ namespace assay::vm {
 /// What an op does to memory and to the order of accesses.
 struct RaceFacts {
   enum class Act : uint8_t { none, access, members, fence, bulk, product_wait } act = Act::none;
-  bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
-  bool releases = false;  ///< .release or .acq_rel
+  bool strong = false;     ///< atomic, volatile, relaxed, acquire or release
+  bool confirmed = false;  ///< SwapLoops
+  bool releases = false;   ///< .release or .acq_rel
   Slot members = no_slot;
 };
 

@@ -2,9 +2,9 @@
 // Copies of tensors: tensor_copy_rows.cpp.
 #include <fmt/format.h>
 
-#include "src/base/vm/bulk_combine.h"
 #include "src/base/vm/bulk_copy.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/rows/bulk_combine.h"
 #include "src/base/vm/rows/bulk_operands.h"
 #include "src/base/vm/rows/bulk_places.h"
 #include "src/base/vm/rows/warp_rows.h"

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "src/base/program/tile_map_bytes.h"
-#include "src/base/vm/bulk_combine.h"
 #include "src/base/vm/bulk_copy.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/rows/bulk_combine.h"
 #include "src/base/vm/rows/bulk_operands.h"
 #include "src/base/vm/rows/bulk_places.h"
 #include "src/base/vm/rows/warp_rows.h"
@@ -87,7 +87,7 @@ bool add_pieces(Warp& warp, const Op& op, int lane, const TileRequest& tile, uin
 bool copy_tile(Warp& warp, const Op& op, int lane, const PlacedTileMap& placed, uint64_t address,
                BulkCopy&& copy) {
   const BulkForm form = BulkForm::of(op.immediate);
-  const uint64_t bytes = bytes_of_tile(placed.map);
+  const uint64_t bytes = reach_of_tile(placed.map);
   const BulkSide shared = bulk_side(warp, op, true, address, bytes, form.to_shared);
   if (!shared.found || address % tile_alignment != 0)
     return bad_access(warp, op, lane, address, shared.found ? tile_alignment : static_cast<uint32_t>(bytes),
@@ -97,9 +97,15 @@ bool copy_tile(Warp& warp, const Op& op, int lane, const PlacedTileMap& placed, 
     tile.coordinates[i] = static_cast<int32_t>(warp.word(op.slots[bulk_coordinates + i])[lane]);
   for (size_t i = 0; i < tile.offsets.size(); ++i)
     tile.offsets[i] = static_cast<uint16_t>(warp.word(op.slots[bulk_offsets + i])[lane]);
+  if (static_cast<int64_t>(tile.coordinates[0]) * width_of(placed.map.element) % 16 != 0)
+    return raise(
+        warp, op, lane, TrapKind::misaligned,
+        fmt::format("a tile that begins at element {} of the innermost axis, no multiple of 16 bytes",
+                    tile.coordinates[0]));
   const uint64_t stride = std::max<uint64_t>(warp.block->shared_stride, 1),
                  block = shared.address / stride * stride;
   copy.type = type_of(placed.map.element);
+  copy.narrows = form.to_shared && placed.map.element >= TileMap::Element::tf32;
   if (copy.combine != Combine::none) copy.type = combined_type(copy.combine, placed.map.element);
   return add_pieces(warp, op, lane, tile, block, shared.address - block, form.to_shared, copy) &&
          issue_bulk(warp, std::move(copy));
@@ -120,6 +126,8 @@ bool copy_tensor(Warp& warp, const Op& op, uint32_t mask) {
     const std::optional<PlacedTileMap> placed = map_at(warp, op, lane, of(map_slot));
     if (!placed) return false;
     const TileMap& map = placed->map;
+    if (map.interleave != TileMap::Interleave::none)
+      return raise(warp, op, lane, TrapKind::unsupported, "tensors of interleaved channels are not modelled");
     if (map.sizes.size() != form.axes || map.is_im2col() != form.im2col)
       return raise(
           warp, op, lane, TrapKind::unsupported,

@@ -1,4 +1,4 @@
-#include "src/base/vm/bulk_combine.h"
+#include "src/base/vm/rows/bulk_combine.h"
 
 #include <bit>
 #include <cstring>
@@ -97,11 +97,16 @@ void combine_bytes(Combine combine, Type type, std::byte* to, const std::byte* f
   }
 }
 
-void fill_with_nans(Type type, std::byte* to, uint32_t bytes) {
-  const uint64_t nan = type == Type::f64                         ? 0x7ff8000000000000
-                       : type == Type::f16 || type == Type::bf16 ? 0x7fff7fff7fff7fff
-                                                                 : 0x7fffffff7fffffff;
-  for (uint32_t at = 0; at < bytes; at += 8) std::memcpy(to + at, &nan, bytes - at < 8 ? bytes - at : 8);
+void fill_with_nans(std::byte* to, uint32_t bytes) {
+  constexpr uint16_t nan = 0x7ff7;
+  for (uint32_t at = 0; at + 2 <= bytes; at += 2) std::memcpy(to + at, &nan, 2);
+}
+
+void narrow_to_tf32(std::byte* to, const std::byte* from, uint32_t bytes) {
+  each<uint32_t>(to, from, bytes, [](uint32_t, uint32_t x) {
+    if ((x & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;
+    return (x + 0x1000u) & ~0x1fffu;
+  });
 }
 
 bool combines(Combine combine, Type type) {

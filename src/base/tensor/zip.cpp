@@ -1,0 +1,249 @@
+// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.14 to 4.3.16 its end, 4.5.3 numbers
+// of 64 bits. Numbers are little-endian.
+#include "src/base/tensor/zip.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kLongestComment = 0xffff;
+constexpr size_t kWideEndBytes = 56, kWideLocatorBytes = 20;
+constexpr uint16_t kWideNumbers =
+    1;  // the extra field whose numbers stand for those of 32 bits that are all ones
+constexpr size_t kFed = 1 << 16;  // bytes given to zlib at once, whose counts have 32 bits
+constexpr size_t kFirstRoom = 1 << 16, kMostRoom = 1 << 30;
+constexpr uint64_t kMostDeflated = 1100;  // zlib expands a byte to at most 1032
+
+struct Entry {
+  std::string name;
+  uint32_t method = 0, crc = 0;
+  uint64_t packed = 0, size = 0, local = 0;
+};
+
+template <typename T>
+T number(std::string_view bytes, size_t at) {
+  T value{};
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// The file, and what it is called in messages.
+struct Archive {
+  const std::string& path;
+  std::string_view kind;  ///< ".npz file"
+};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw BadInput(fmt::format("{}: {}", path, what));
+}
+
+/// Where the central directory's end record stands.
+size_t end_of_directory(std::string_view file, const Archive& archive) {
+  if (!file.starts_with("PK") || file.size() < kEndBytes)
+    refuse(archive.path, fmt::format("not a {}", archive.kind));
+  const size_t last = file.size() - kEndBytes;
+  for (size_t at = last + 1; at-- > 0 && last - at <= kLongestComment;)
+    if (file.substr(at).starts_with("PK\x05\x06")) return at;
+  refuse(archive.path, fmt::format("truncated {}: it has no directory at its end", archive.kind));
+}
+
+/// Where the directory begins and how many entries it has.
+struct Directory {
+  uint64_t at, entries;
+};
+
+Directory place_of_directory(std::string_view file, size_t end, const Archive& archive) {
+  const Directory narrow{number<uint32_t>(file, end + 16), number<uint16_t>(file, end + 10)};
+  if (narrow.at != UINT32_MAX && narrow.entries != UINT16_MAX) return narrow;
+  if (end < kWideLocatorBytes || !file.substr(end - kWideLocatorBytes).starts_with("PK\x06\x07"))
+    return narrow;
+  const auto wide = number<uint64_t>(file, end - kWideLocatorBytes + 8);
+  if (wide > end || end - wide < kWideEndBytes || !file.substr(wide).starts_with("PK\x06\x06"))
+    refuse(archive.path, fmt::format("corrupt {}: its directory does not fit", archive.kind));
+  return {number<uint64_t>(file, wide + 48), number<uint64_t>(file, wide + 32)};
+}
+
+/// Numbers of 64 bits, in this order, for those that are all ones.
+void widen(Entry& entry, std::string_view extra, const Archive& archive) {
+  while (extra.size() >= 4) {
+    const auto id = number<uint16_t>(extra, 0), bytes = number<uint16_t>(extra, 2);
+    std::string_view field = extra.substr(4, bytes);
+    extra = extra.substr(std::min<size_t>(extra.size(), size_t{4} + bytes));
+    if (id != kWideNumbers) continue;
+    for (uint64_t* value : {&entry.size, &entry.packed, &entry.local}) {
+      if (*value != UINT32_MAX) continue;
+      if (field.size() < 8)
+        refuse(archive.path, fmt::format("corrupt {}: {} has no size", archive.kind, entry.name));
+      *value = number<uint64_t>(field, 0);
+      field = field.substr(8);
+    }
+    return;
+  }
+}
+
+std::vector<Entry> directory_of(std::string_view file, const Archive& archive) {
+  const size_t end = end_of_directory(file, archive);
+  auto [at, count] = place_of_directory(file, end, archive);
+  if (count > file.size() / kDirectoryBytes)
+    refuse(archive.path, fmt::format("corrupt {}: its directory does not fit", archive.kind));
+  std::vector<Entry> entries(count);
+  for (Entry& entry : entries) {
+    if (at > end || end - at < kDirectoryBytes || !file.substr(at).starts_with("PK\x01\x02"))
+      refuse(archive.path, fmt::format("corrupt {}: its directory does not fit", archive.kind));
+    entry.method = number<uint16_t>(file, at + 10);
+    entry.crc = number<uint32_t>(file, at + 16);
+    entry.packed = number<uint32_t>(file, at + 20);
+    entry.size = number<uint32_t>(file, at + 24);
+    entry.local = number<uint32_t>(file, at + 42);
+    const size_t name = number<uint16_t>(file, at + 28), extra = number<uint16_t>(file, at + 30),
+                 comment = number<uint16_t>(file, at + 32);
+    at += kDirectoryBytes;
+    if (end - at < name + extra + comment)
+      refuse(archive.path, fmt::format("corrupt {}: its directory does not fit", archive.kind));
+    entry.name = file.substr(at, name);
+    widen(entry, file.substr(at + name, extra), archive);
+    at += name + extra + comment;
+  }
+  return entries;
+}
+
+/// Room is made as bytes come, not for what a corrupt size promises.
+std::string inflated(std::string_view packed, uint64_t size, const std::string& where) {
+  if (size / kMostDeflated > packed.size() + 1) refuse(where, "corrupt: it cannot unpack to its size");
+  std::string bytes;
+  size_t made = 0;
+  z_stream stream{};
+  int status = inflateInit2(&stream, -MAX_WBITS);
+  while (status == Z_OK) {
+    if (stream.avail_in == 0) {
+      const std::string_view next = packed.substr(0, kFed);
+      packed.remove_prefix(next.size());
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next.data()));
+      stream.avail_in = static_cast<uInt>(next.size());
+    }
+    if (made == bytes.size())
+      bytes.resize(made + std::min<uint64_t>(size - made, std::clamp(made, kFirstRoom, kMostRoom)));
+    stream.next_out = reinterpret_cast<Bytef*>(bytes.data()) + made;
+    stream.avail_out = static_cast<uInt>(bytes.size() - made);
+    const auto room = stream.avail_out, given = stream.avail_in;
+    status = inflate(&stream, Z_NO_FLUSH);
+    made += room - stream.avail_out;
+    // Nothing taken, nothing given: the data have ended early, or have more than the size.
+    if (room == stream.avail_out && given == stream.avail_in) break;
+  }
+  const bool whole = status == Z_STREAM_END && made == size;
+  inflateEnd(&stream);
+  if (!whole) refuse(where, "corrupt: its data do not unpack to its size");
+  return bytes;
+}
+
+/// The unpacked bytes of one entry, held against its checksum.
+std::string entry_bytes(const Entry& entry, std::string_view file, const std::string& where) {
+  if (entry.method != 0 && entry.method != 8)
+    refuse(where,
+           fmt::format("packed by method {}; use numpy.savez or numpy.savez_compressed", entry.method));
+  if (entry.local > file.size() || file.size() - entry.local < kLocalBytes ||
+      !file.substr(entry.local).starts_with("PK\x03\x04"))
+    refuse(where, "corrupt: its header is not where the directory says");
+  const size_t data = entry.local + kLocalBytes + number<uint16_t>(file, entry.local + 26) +
+                      number<uint16_t>(file, entry.local + 28);
+  if (data > file.size() || file.size() - data < entry.packed)
+    refuse(where, "truncated: its data end beyond the file");
+  const std::string_view packed = file.substr(data, entry.packed);
+  if (entry.method == 0 && entry.packed != entry.size) refuse(where, "corrupt: two sizes");
+  std::string bytes = entry.method == 0 ? std::string(packed) : inflated(packed, entry.size, where);
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (crc != entry.crc) refuse(where, "corrupt: its checksum differs");
+  return bytes;
+}
+
+/// Entries of the same bytes would let a small file unpack to any size.
+void require_own_bytes(std::vector<Entry> entries, const Archive& archive) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.local < b.local; });
+  for (size_t i = 1; i < entries.size(); ++i)
+    if (entries[i].local - entries[i - 1].local < kLocalBytes ||
+        entries[i].local - entries[i - 1].local - kLocalBytes < entries[i - 1].packed)
+      refuse(archive.path, fmt::format("corrupt {}: {} and {} overlap", archive.kind, entries[i - 1].name,
+                                       entries[i].name));
+}
+
+template <typename T>
+void append(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// What the local header and the directory have in common, from the version on.
+std::string entry_numbers(const Entry& entry) {
+  std::string bytes;
+  append<uint16_t>(bytes, 20);       // version 2.0: stored files
+  append<uint16_t>(bytes, 1 << 11);  // names in UTF-8
+  append<uint16_t>(bytes, 0);
+  append<uint32_t>(bytes, 0x00210000);  // 1980-01-01, so that the same contents are the same bytes
+  append<uint32_t>(bytes, entry.crc);
+  append<uint32_t>(bytes, static_cast<uint32_t>(entry.packed));
+  append<uint32_t>(bytes, static_cast<uint32_t>(entry.size));
+  append<uint16_t>(bytes, static_cast<uint16_t>(entry.name.size()));
+  append<uint16_t>(bytes, 0);
+  return bytes;
+}
+
+}  // namespace
+
+ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_view kind,
+                   uint64_t most_bytes) {
+  const Archive archive{path, kind};
+  ZipFiles files;
+  const std::vector<Entry> entries = directory_of(file, archive);
+  require_own_bytes(entries, archive);
+  uint64_t all = 0;
+  for (const Entry& entry : entries)
+    if (entry.size > most_bytes || (all += entry.size) > most_bytes)
+      refuse(path, fmt::format("unpacks to more than {} bytes", most_bytes));
+  for (const Entry& entry : entries) {
+    const std::string where = fmt::format("{}: {}", path, entry.name);
+    if (!files.emplace(entry.name, entry_bytes(entry, file, where)).second)
+      refuse(where, "twice in the file");
+  }
+  return files;
+}
+
+void write_zip(const std::string& path, const ZipFiles& files) {
+  std::string bytes, directory;
+  for (const auto& [name, contents] : files) {
+    if (bytes.size() + contents.size() + directory.size() > UINT32_MAX || name.size() > UINT16_MAX)
+      refuse(path, "more than 4 GiB do not go into one file; use a folder");
+    Entry entry{.name = name, .packed = contents.size(), .size = contents.size(), .local = bytes.size()};
+    entry.crc =
+        static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
+    const std::string numbers = entry_numbers(entry);
+    bytes += "PK\x03\x04" + numbers + name + contents;
+    directory += "PK\x01\x02";
+    append<uint16_t>(directory, 20);
+    directory += numbers;
+    append<uint16_t>(directory, 0);  // comment
+    append<uint16_t>(directory, 0);  // disk
+    append<uint16_t>(directory, 0);
+    append<uint32_t>(directory, 0);  // attributes
+    append<uint32_t>(directory, static_cast<uint32_t>(entry.local));
+    directory += name;
+  }
+  const auto at = static_cast<uint32_t>(bytes.size());
+  bytes += directory + "PK\x05\x06";
+  append<uint32_t>(bytes, 0);
+  append<uint16_t>(bytes, static_cast<uint16_t>(files.size()));
+  append<uint16_t>(bytes, static_cast<uint16_t>(files.size()));
+  append<uint32_t>(bytes, static_cast<uint32_t>(directory.size()));
+  append<uint32_t>(bytes, at);
+  append<uint16_t>(bytes, 0);
+  write_file(path, bytes);
+}
+
+}  // namespace assay

@@ -1,0 +1,21 @@
+// ZIP archives, read and written whole: .npz files and capsules.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+/// Contents by the names in the archive.
+using ZipFiles = std::map<std::string, std::string>;
+
+/// Of stored or deflated files; sizes and checksums are held against the bytes. `path` and `kind` (".npz
+/// file") are for messages. Throws BadInput, one line, where the archive is truncated, contradicts itself,
+/// has a name twice or unpacks to more than `most_bytes`.
+ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_view kind,
+                   uint64_t most_bytes = uint64_t{1} << 40);
+/// Stored, in the order of names; the same contents give the same bytes. Throws BadInput above 4 GiB.
+void write_zip(const std::string& path, const ZipFiles&);
+
+}  // namespace assay

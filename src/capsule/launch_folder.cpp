@@ -1,0 +1,66 @@
+#include "src/capsule/launch_folder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npz.h"
+#include "src/base/tensor/safetensors.h"
+#include "src/base/tensor/tensor_file.h"
+
+namespace assay {
+namespace {
+
+/// Of everything in a capsule, unpacked.
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;
+
+bool stays_inside(const std::string& name) {
+  const std::filesystem::path path(name);
+  if (name.empty() || path.is_absolute()) return false;
+  for (const auto& part : path)
+    if (part == "..") return false;
+  return true;
+}
+
+}  // namespace
+
+LaunchFolder::LaunchFolder(const std::string& path) : path_(path) {
+  if (std::filesystem::is_directory(path)) {
+    folder_ = path, closed_ = true;
+    document_path_ = (std::filesystem::path(path) / kLaunchDocument).string();
+    return;
+  }
+  const std::string bytes = read_file(path);
+  if (bytes.starts_with("PK")) {
+    files_ = parse_zip(bytes, path, "capsule", kMostBytes);
+    closed_ = true, document_path_ = path + "/" + kLaunchDocument;
+    return;
+  }
+  folder_ = std::filesystem::path(path).parent_path().string(), document_path_ = path;
+}
+
+std::string LaunchFolder::document() const {
+  return files_ || closed_ ? read(kLaunchDocument) : read_file(document_path_);
+}
+
+std::string LaunchFolder::path_of(const std::string& name) const {
+  return files_ ? path_ + "/" + name : (std::filesystem::path(folder_) / name).string();
+}
+
+std::string LaunchFolder::read(const std::string& name) const {
+  if (closed_ && !stays_inside(name))
+    throw BadInput(fmt::format("{}: names {}, which is outside of it", document_path_, name));
+  if (!files_) return read_file(path_of(name));
+  const auto found = files_->find(name);
+  if (found == files_->end()) throw BadInput(fmt::format("{}: the capsule has no {}", path_, name));
+  return found->second;
+}
+
+TensorMap LaunchFolder::read_tensors(const std::string& name) const {
+  if (!closed_) return assay::read_tensors(path_of(name));
+  const std::string bytes = read(name);
+  return name.ends_with(".npz") ? parse_npz(bytes, path_of(name)) : parse_safetensors(bytes, path_of(name));
+}
+
+}  // namespace assay

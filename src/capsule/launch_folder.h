@@ -1,0 +1,36 @@
+// Where a launch file and what it names lie: in a folder, or in a capsule, a ZIP archive that holds them all.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "src/base/tensor/tensor.h"
+#include "src/base/tensor/zip.h"
+
+namespace assay {
+
+class LaunchFolder {
+ public:
+  /// A launch file; a folder that has a launch.json; or a capsule (any name, told by its first bytes). Names
+  /// in the latter two stay inside; a launch file's own may lead anywhere. Throws BadInput.
+  explicit LaunchFolder(const std::string& path);
+
+  /// Of the launch file itself, for messages: "scan.json", "scan.capsule/launch.json".
+  const std::string& document_path() const { return document_path_; }
+  std::string document() const;
+  /// "folder/x.npy": where a named file lies, for messages.
+  std::string path_of(const std::string& name) const;
+  /// Its bytes. Throws BadInput where there is none, or where a name leaves the folder.
+  std::string read(const std::string& name) const;
+  /// Of a .safetensors or .npz file; beside a launch file also of a folder of .npy files.
+  TensorMap read_tensors(const std::string& name) const;
+
+ private:
+  std::string path_, document_path_, folder_;
+  bool closed_ = false;            ///< names stay inside
+  std::optional<ZipFiles> files_;  ///< of a capsule
+};
+
+/// The launch file's name inside a capsule.
+inline constexpr const char* kLaunchDocument = "launch.json";
+
+}  // namespace assay
