@@ -44,6 +44,7 @@ Defect defect_of(const SourceFile& file) {
           header(file.text, "since"),
           header(file.text, "cause"),
           header(file.text, "line"),
+          header(file.text, "fingerprint"),
           file.text};
 }
 
@@ -102,6 +103,10 @@ LineRange line_range(const std::string& text, const Defect& defect) {
 
 std::vector<std::string> expected_causes(const Defect& defect) {
   return parts_of(std::string_view(defect.cause).substr(0, defect.cause.find(':')), " or ");
+}
+
+std::vector<std::string> expected_fingerprints(const Defect& defect) {
+  return defect.fingerprint.empty() ? std::vector<std::string>{} : parts_of(defect.fingerprint, " or ");
 }
 
 std::vector<LineRange> expected_lines(const Defect& defect) {

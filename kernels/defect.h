@@ -10,9 +10,10 @@ namespace assay {
 
 /// kernels/defects/<kernel with _ for .>/<name>.patch; `what`, `since`, `cause` and `line` are its first
 /// lines: "cause: NAME or NAME: in words", the causes that name it; "line: FILE:LINE, FILE:FIRST-LAST", the
-/// lines that a value which it makes infinite or NaN may be traced to.
+/// lines that a value which it makes infinite or NaN may be traced to; "fingerprint: TEXT or TEXT", parts of
+/// what is said of dependences that differ (fingerprint.h) which say as much as a cause.
 struct Defect {
-  std::string kernel, name, what, since, cause, line;
+  std::string kernel, name, what, since, cause, line, fingerprint;
   std::string_view patch;
 
   std::string id() const { return kernel + "@" + name; }
@@ -26,6 +27,8 @@ struct LineRange {
 };
 /// The names in `cause`, best first.
 std::vector<std::string> expected_causes(const Defect&);
+/// The texts in `fingerprint`.
+std::vector<std::string> expected_fingerprints(const Defect&);
 /// Throws BadInput where `line` is not of the form above.
 std::vector<LineRange> expected_lines(const Defect&);
 

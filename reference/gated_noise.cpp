@@ -70,7 +70,7 @@ class GatedNoise {
       dS_ = find_input(p, "dfinal_state", sequences * H_ * K_ * V_);
     }
     for (const double bonus : x_.read_bonus(s.h)) bonus_.push_back(static_cast<float>(bonus));
-    const double chunks = std::ceil(static_cast<double>(s.tokens) / static_cast<double>(length_));
+    const double chunks = chunks_crossed();
     rest_ = backward ? adjoint_rest(without_roundings(p.adjoint, u), chunks, x_.decays())
                      : forward_rest(without_roundings(p.arithmetic, u), chunks, x_.decays());
   }
@@ -104,6 +104,22 @@ class GatedNoise {
  private:
   size_t key(int64_t t, int64_t c) const { return static_cast<size_t>(t * K_ + c); }
   size_t value(int64_t t, int64_t v) const { return static_cast<size_t>(t * V_ + v); }
+
+  /// How many chunks' ends what a state holds has crossed, at most: what came before has decayed.
+  double chunks_crossed() const {
+    std::vector<double> crossed(static_cast<size_t>(K_)), whole(crossed.size());
+    double most = 0;
+    for (int64_t first = 0; first < slice_.tokens; first += length_) {
+      const int64_t tokens = std::min(length_, slice_.tokens - first);
+      std::vector<double> g(static_cast<size_t>(tokens * K_)), a(g.size());
+      x_.read_decays(slice_, first, tokens, g.data(), a.data());
+      std::fill(whole.begin(), whole.end(), 1);
+      for (size_t i = 0; i < a.size(); ++i) whole[i % whole.size()] *= a[i];
+      for (size_t c = 0; c < crossed.size(); ++c)
+        crossed[c] = 1 + whole[c] * crossed[c], most = std::fmax(most, crossed[c]);
+    }
+    return most;
+  }
 
   NoiseVisitor visitor() const { return {visit_, length_, rest_}; }
 
@@ -199,7 +215,9 @@ class GatedNoise {
           own_score(t, made);
           add(t, t, made);
         });
-    visitor().rows("o", first_, o, chunk_.common());
+    std::vector<float> reads(q_.size());
+    for (size_t i = 0; i < reads.size(); ++i) reads[i] = scale_ * q_[i] * chunk_.into()[i];
+    visitor().rows("o", first_, o, reads, chunk_.whole());
   }
 
   /// What a chunk's gradients are summed up in.
@@ -214,8 +232,11 @@ class GatedNoise {
     const std::vector<float>&into = chunk_.into(), &after = chunk_.after();
     chunk_.contract(chunk_.copied(S, NoiseSource::state_copy, amplitudes_.dq), do_, into, scale_, y.dq.near);
     chunk_.contract(chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dk), v_, after, 1, y.dk.near);
-    if (amplitudes_.key > 0) chunk_.contract(S.noise, do_, into, scale_, y.dq.far);
-    if (amplitudes_.query > 0) chunk_.contract(G.noise, v_, after, 1, y.dk.far);
+    if (amplitudes_.key > 0)
+      chunk_.contract(S.noise, do_, into, scale_, y.dq.far),
+          chunk_.contract(S.common, do_, into, scale_, y.dq.common);
+    if (amplitudes_.query > 0)
+      chunk_.contract(G.noise, v_, after, 1, y.dk.far), chunk_.contract(G.common, v_, after, 1, y.dk.common);
     chunk_.read(G, chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dv),
                 {k_, NoiseSource::read, amplitudes_.read}, after, 1, noisy(), y.dv);
     chunk_.contract_squares(S.squares, do_, into, scale_, y.dq.squares);
@@ -223,9 +244,9 @@ class GatedNoise {
     if (x_.gate) gates_across(S, G, y);
     chunk_.for_each_pair([&](int64_t t, int64_t j, const float* w) { pair_gradients(t, j, w, y); },
                          [&](int64_t t) { own_gradients(t, y); });
-    visitor().rows("d" + std::string(x_.form.q), first_, y.dq, chunk_.common());
-    visitor().rows("d" + std::string(x_.form.k), first_, y.dk, chunk_.common());
-    visitor().rows("d" + std::string(x_.form.v), first_, y.dv, chunk_.common());
+    visitor().rows("d" + std::string(x_.form.q), first_, y.dq);
+    visitor().rows("d" + std::string(x_.form.k), first_, y.dk);
+    visitor().rows("d" + std::string(x_.form.v), first_, y.dv);
     if (x_.gate) visit_gates(y.dg);
   }
 
@@ -295,7 +316,8 @@ class GatedNoise {
     if (amplitudes_.dg > 0)
       across(S, G, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.dg),
              chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dg), std::sqrt(0.5f), y.dg.near);
-    if (noisy()) across(S, G, S.noise, G.noise, 1, y.dg.far);
+    if (noisy())
+      across(S, G, S.noise, G.noise, 1, y.dg.far), across(S, G, S.common, G.common, 1, y.dg.common);
     // Here y.dq and y.dk hold the squares of what crosses the chunk's ends. Sums that end inside are left
     // in: more.
     for (int64_t c = 0; c < K_; ++c) {
@@ -312,20 +334,21 @@ class GatedNoise {
     }
   }
   /// Where the states differ by these; both at once where a term takes one of each.
-  void across(const SampledState& S, const SampledState& G, const std::vector<Lanes>& of_S,
-              const std::vector<Lanes>& of_G, float both, std::vector<Lanes>& dg) const {
-    std::vector<Lanes> reads(q_.size()), writes(q_.size());
+  template <typename Number>
+  void across(const SampledState& S, const SampledState& G, const std::vector<Number>& of_S,
+              const std::vector<Number>& of_G, float both, std::vector<Number>& dg) const {
+    std::vector<Number> reads(q_.size()), writes(q_.size());
     chunk_.contract(of_S, do_, chunk_.into(), scale_, reads);
     chunk_.contract(of_G, v_, chunk_.after(), 1, writes);
     for (int64_t c = 0; c < K_; ++c) {
-      Lanes over = {};
+      Number over = {};
       for (int64_t v = 0; v < V_; ++v) {
         const auto i = static_cast<size_t>(c * V_ + v);
         over += of_S[i] * G.value[i] + of_G[i] * S.value[i];
       }
       dg[key(0, c)] += over * (both * chunk_.whole()[static_cast<size_t>(c)]);
       for (int64_t t = 0; t < tokens_; ++t) {
-        const Lanes read = reads[key(t, c)] * q_[key(t, c)], written = writes[key(t, c)] * k_[key(t, c)];
+        const Number read = reads[key(t, c)] * q_[key(t, c)], written = writes[key(t, c)] * k_[key(t, c)];
         const int64_t end = x_.exclusive() ? t : t + 1;
         dg[key(0, c)] += read, dg[key(end, c)] -= read;
         dg[key(t + 1, c)] += written;
@@ -346,7 +369,7 @@ class GatedNoise {
       y.near[to] += dg.near[i], y.far[to] += dg.far[i], y.common[to] += dg.common[i];
       y.squares[to] += dg.squares[i];
     }
-    visitor().rows(name, first_, y, chunk_.common());
+    visitor().rows(name, first_, y);
   }
 
   const GatedTensors x_;

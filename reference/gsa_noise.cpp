@@ -149,9 +149,7 @@ class GsaNoise {
 
   size_t slot(int64_t t, int64_t m) const { return static_cast<size_t>(t * M_ + m); }
   NoiseVisitor visitor() const { return {visit_, length_, rests_.all}; }
-  void visit_rows(const char* output, SampledRows y) const {
-    visitor().rows(output, first_, y, chunk_.common());
-  }
+  void visit_rows(const char* output, SampledRows y) const { visitor().rows(output, first_, y); }
 
   const Tensor* find(const char* name, const Pass& pass) const {
     const int64_t sequences =
@@ -211,6 +209,7 @@ class GsaNoise {
     chunk_.contract_squares(S.squares, pass.d, into, pass.scale, squares);
     chunk_.contract(chunk_.copied(S, pass.copy, amplitude), pass.d, into, pass.scale, y.near);
     chunk_.contract(S.noise, pass.d, into, pass.scale, y.far);
+    chunk_.contract(S.common, pass.d, into, pass.scale, common);
     const auto pair = [&](int64_t t, int64_t j, const float* w) {
       float of_terms;
       const float score = pair_score(pass, t, j, of_terms);
@@ -267,7 +266,7 @@ class GsaNoise {
       chunk_.draw(NoiseSource::weight, static_cast<int64_t>(i),
                   amplitudes_.weight * std::fmin(binade(w), (1 - w) / chunk_.u()), stored);
       p.near[i] += stored;
-      p.far[i] += chunk_.common() * (alike(w, chunk_.u()) * (amplitudes_.weight / chunk_.u()) * w);
+      p.far[i] += chunk_.common() * (alike(w, chunk_.u()) * roundings_of(amplitudes_.weight, chunk_.u()) * w);
       const float off = w * ((1 - w) * eta + (mean_eta - w * eta) + static_cast<float>(rests_.divide));
       p.moved[i] = noisy > kNoisyLogits ? std::numeric_limits<float>::infinity() : off * off;
     }
@@ -393,6 +392,7 @@ class GsaNoise {
                 true, y);
     chunk_.contract(chunk_.copied(G, pass.adjoint_copy, amplitudes_.ds), pass.c, after, 1, slots.ds.near);
     chunk_.contract(G.noise, pass.c, after, 1, slots.ds.far);
+    chunk_.contract(G.common, pass.c, after, 1, slots.ds.common);
     chunk_.contract_squares(G.squares, pass.c, after, 1, slots.ds.squares);
     chunk_.contract_squares(G.moved, pass.c, after, 1, slots.ds.moved);
     gates_across(pass, S, G, x, slots.dg);
@@ -444,6 +444,7 @@ class GsaNoise {
       across(pass, chunk_.copied(S, pass.copy, amplitudes_.dg),
              chunk_.copied(G, pass.adjoint_copy, amplitudes_.dg), S, G, x, std::sqrt(0.5f), dg.near);
     across(pass, S.noise, G.noise, S, G, x, 1, dg.far);
+    across(pass, S.common, G.common, S, G, x, 1, dg.common);
     const auto size = static_cast<size_t>(tokens_ * M_);
     Floats value(size), reads(size), writes(size), moved(size);
     chunk_.contract(S.value, pass.d, chunk_.into(), pass.scale, value);
@@ -469,15 +470,16 @@ class GsaNoise {
     }
   }
   /// Where the states differ by these; `both`: a term takes one of each.
-  void across(const Pass& pass, const std::vector<Lanes>& of_S, const std::vector<Lanes>& of_G,
+  template <typename Number>
+  void across(const Pass& pass, const std::vector<Number>& of_S, const std::vector<Number>& of_G,
               const SampledState& S, const SampledState& G, const Made& x, float both,
-              std::vector<Lanes>& dg) const {
+              std::vector<Number>& dg) const {
     const auto size = static_cast<size_t>(tokens_ * M_);
-    std::vector<Lanes> reads(size), writes(size);
+    std::vector<Number> reads(size), writes(size);
     chunk_.contract(of_S, pass.d, chunk_.into(), pass.scale, reads);
     chunk_.contract(of_G, pass.c, chunk_.after(), 1, writes);
     for (int64_t m = 0; m < M_; ++m) {
-      Lanes over = {};
+      Number over = {};
       for (int64_t v = 0; v < pass.columns; ++v) {
         const auto i = static_cast<size_t>(m * pass.columns + v);
         over += of_S[i] * G.value[i] + of_G[i] * S.value[i];
@@ -485,7 +487,7 @@ class GsaNoise {
       dg[slot(0, m)] += over * (both * chunk_.whole()[static_cast<size_t>(m)]);
       for (int64_t t = 0; t < tokens_; ++t) {
         const size_t i = slot(t, m);
-        const Lanes read = reads[i] * x.value[i];
+        const Number read = reads[i] * x.value[i];
         dg[slot(0, m)] += read, dg[slot(t + 1, m)] -= read;
         dg[slot(t + 1, m)] += writes[i] * s_[i];
       }

@@ -49,12 +49,19 @@ inline constexpr int64_t kNoiseBlock = 64;
 struct NoiseBlock {
   std::string_view output;
   int64_t first = 0, rows = 0, columns = 0;
-  const float* near = nullptr;     ///< of sources that enter no other block of this output
-  const float* far = nullptr;      ///< of all others
+  const float* near = nullptr;  ///< of sources that enter no other block of this output
+  const float* far = nullptr;   ///< of all others
+  /// Rows x columns: what the source common to all makes of an element, at most: times one number within
+  /// [-1, 1].
+  const float* common = nullptr;
   const float* squares = nullptr;  ///< rows x columns: of the terms that an element sums up
   /// Rows x columns, squares: what those terms are off by already, where the operator makes them itself and
   /// not by roundings; null: nothing.
   const float* moved = nullptr;
+  /// Of an output that reads a state at the block's start: rows x states, with what weight, and how much of
+  /// each state is left behind the block; null where that is not known.
+  const float *reads = nullptr, *left = nullptr;
+  int64_t states = 0;
   double rest = 0;  ///< what else the declared arithmetic may do to each term, relative to it
 };
 

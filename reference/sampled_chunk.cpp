@@ -6,8 +6,10 @@
 namespace assay {
 namespace {
 
-/// A term that has decayed by more is less than 2^-57 of what it was.
-constexpr double kNats = 40;
+/// Terms that have decayed by n nats weigh e^-n, and n e^-n <= (2 / e) e^(-n/2): all of them together are
+/// off as terms of half the decay are by less than one nat; where decays differ much from token to token, by
+/// some.
+constexpr double kNats = 4;
 
 void add_scaled(Lanes* y, float x, const Lanes* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] += x * from[i];
@@ -46,15 +48,11 @@ SampledRows::SampledRows(int64_t rows, int64_t columns)
       squares(near.size()),
       moved(near.size()) {}
 
-void SampledRows::spread(const Lanes& of_all) {
-  for (size_t i = 0; i < far.size(); ++i) far[i] += of_all * common[i];
-  std::fill(common.begin(), common.end(), 0.0f);
-}
-
 SampledState::SampledState(int64_t rows, int64_t columns)
     : columns(columns),
       value(static_cast<size_t>(rows * columns)),
       noise(value.size()),
+      common(value.size()),
       squares(value.size()),
       moved(value.size()) {}
 
@@ -107,10 +105,11 @@ float SampledChunk::scaled_size(float x, float size, int64_t c) const {
 }
 
 std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude) const {
+  constexpr float kSpread = 0.7355f;  // sqrt(3 / (8 ln 2))
   std::vector<Lanes> noise(a_.size());
   for (size_t i = 0; i < a_.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
-    draw(source, place, amplitude * scaled_size(1, 1, place % rows_), noise[i]);
+    draw(source, place, kSpread * amplitude * scaled_size(1, 1, place % rows_), noise[i]);
   }
   return noise;
 }
@@ -120,11 +119,11 @@ void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::v
   const int64_t columns = S.columns;
   for (int64_t c = 0; c < rows_; ++c) {
     float *const to = S.value.data() + c * columns, *const squares = S.squares.data() + c * columns,
-                 *const moved = S.moved.data() + c * columns;
+                 *const moved = S.moved.data() + c * columns, *const common = S.common.data() + c * columns;
     Lanes* const noise = S.noise.data() + c * columns;
     const float decay = whole_[static_cast<size_t>(c)];
     for (int64_t v = 0; v < columns; ++v) {
-      to[v] *= decay, noise[v] *= decay;
+      to[v] *= decay, noise[v] *= decay, common[v] *= decay;
       squares[v] *= decay * decay, moved[v] *= decay * decay;
     }
     for (int64_t t = 0; t < tokens_; ++t) {
@@ -141,7 +140,8 @@ void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::v
       if (from.amplitude > 0 && x != 0) {
         draw(from.source, static_cast<int64_t>(i),
              from.amplitude * scaled_size(x, scale * binade(from.x[i] * w), c), d);
-        d += common_ * (alike(w, u_) * (from.amplitude / u_) * x);
+        const float off = alike(w, u_) * roundings_of(from.amplitude, u_) * x;
+        for (int64_t v = 0; v < columns; ++v) common[v] += off * row[v];
       }
       if (from.near) d += (from.near[i] + from.far[i]) * (scale * w);
       if (from.near || (from.amplitude > 0 && x != 0))
@@ -182,12 +182,14 @@ void SampledChunk::read(const SampledState& S, const std::vector<Lanes>& copy, c
         y.squares[to] += x * x * squares[v];
         y.moved[to] += x * x * S.moved[from + static_cast<size_t>(v)];
       }
+      for (int64_t v = 0; v < columns && far; ++v)
+        y.common[row + static_cast<size_t>(v)] += x * S.common[from + static_cast<size_t>(v)];
       if (far) add_scaled(y.far.data() + row, x, S.noise.data() + from, columns);
       if (reads.amplitude == 0) continue;
       Lanes d;
       draw(reads.source, static_cast<int64_t>(i),
            reads.amplitude * scaled_size(x, scale * binade(reads.x[i] * w), c), d);
-      const float common = alike(w, u_) * (reads.amplitude / u_) * x;
+      const float common = alike(w, u_) * roundings_of(reads.amplitude, u_) * x;
       for (int64_t v = 0; v < columns; ++v) {
         const size_t to = row + static_cast<size_t>(v);
         y.near[to] += d * state[v], y.common[to] += common * state[v];
@@ -236,30 +238,44 @@ void SampledChunk::contract_squares(const std::vector<float>& squares, const std
 
 namespace {
 
-void visit_blocks(const NoiseVisit& visit, std::string_view output, int64_t first, int64_t rows,
-                  int64_t columns, const std::vector<Lanes>& near, const std::vector<Lanes>& far,
-                  const std::vector<float>& squares, const std::vector<float>& moved, double rest) {
-  const auto samples = [&](const std::vector<Lanes>& noise, int64_t r) {
-    return noise.empty() ? nullptr : reinterpret_cast<const float*>(noise.data() + r * columns);
-  };
-  for (int64_t r = 0; r < rows; r += kNoiseBlock)
-    visit({output, first + r, std::min(kNoiseBlock, rows - r), columns, samples(near, r), samples(far, r),
-           squares.data() + r * columns, moved.data() + r * columns, rest});
+/// `from`: with all that is the same for its blocks of rows, and its first row's places.
+void visit_blocks(const NoiseVisit& visit, const NoiseBlock& from) {
+  for (int64_t r = 0; r < from.rows; r += kNoiseBlock) {
+    NoiseBlock b = from;
+    const int64_t at = r * b.columns;
+    b.first += r, b.rows = std::min(kNoiseBlock, from.rows - r);
+    for (const float** samples : {&b.near, &b.far})
+      if (*samples) *samples += at * kNoiseSamples;
+    b.common += at, b.squares += at, b.moved += at;
+    visit(b);
+  }
+}
+
+const float* samples_of(const std::vector<Lanes>& noise) {
+  return reinterpret_cast<const float*>(noise.data());
 }
 
 }  // namespace
 
-void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y, const Lanes& common) const {
-  y.spread(common);
-  const int64_t tokens = static_cast<int64_t>(y.far.size()) / y.columns;
-  if (kNoiseBlock % chunk == 0 && tokens <= kNoiseBlock)
-    return visit_blocks(visit, output, first, tokens, y.columns, y.near, y.far, y.squares, y.moved, rest);
-  for (size_t i = 0; i < y.far.size(); ++i) y.far[i] += y.near[i];
-  visit_blocks(visit, output, first, tokens, y.columns, {}, y.far, y.squares, y.moved, rest);
+void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y,
+                        const std::vector<float>& reads, const std::vector<float>& left) const {
+  NoiseBlock all{.output = output, .first = first, .columns = y.columns};
+  all.rows = static_cast<int64_t>(y.far.size()) / y.columns;
+  all.near = samples_of(y.near), all.far = samples_of(y.far);
+  all.common = y.common.data(), all.squares = y.squares.data(), all.moved = y.moved.data(), all.rest = rest;
+  if (kNoiseBlock % chunk != 0 || all.rows > kNoiseBlock) {
+    for (size_t i = 0; i < y.far.size(); ++i) y.far[i] += y.near[i];
+    all.near = nullptr;
+  }
+  if (chunk == kNoiseBlock && !reads.empty())
+    all.reads = reads.data(), all.left = left.data(), all.states = static_cast<int64_t>(left.size());
+  visit_blocks(visit, all);
 }
 
 void NoiseVisitor::state(std::string_view output, int64_t rows, const SampledState& S) const {
-  visit_blocks(visit, output, 0, rows, S.columns, {}, S.noise, S.squares, S.moved, rest);
+  NoiseBlock all{.output = output, .rows = rows, .columns = S.columns, .far = samples_of(S.noise)};
+  all.common = S.common.data(), all.squares = S.squares.data(), all.moved = S.moved.data(), all.rest = rest;
+  visit_blocks(visit, all);
 }
 
 SampledState transposed(const SampledState& S) {
@@ -268,7 +284,7 @@ SampledState transposed(const SampledState& S) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < S.columns; ++c) {
       const auto from = static_cast<size_t>(r * S.columns + c), to = static_cast<size_t>(c * rows + r);
-      y.value[to] = S.value[from], y.noise[to] = S.noise[from];
+      y.value[to] = S.value[from], y.noise[to] = S.noise[from], y.common[to] = S.common[from];
       y.squares[to] = S.squares[from], y.moved[to] = S.moved[from];
     }
   return y;

@@ -54,14 +54,17 @@ inline float alike(float w, float u) {
   return off <= u ? off : u * u / off;
 }
 
-/// Standard deviation, as a multiple of a uniform draw from [-1, 1], of so many roundings.
+/// Standard deviation, as a multiple of a uniform draw from [-1, 1], of so many roundings; and their number.
 float rounding_amplitude(double u, int roundings);
+inline float roundings_of(float amplitude, float u) {
+  return amplitude * amplitude / (u * u);
+}
 
 /// What no sampled rounding covers may add up to on one path, relative to it.
 double forward_rest(const Arithmetic&, double chunks, bool decays);
 double adjoint_rest(const AdjointArithmetic&, double chunks, bool decays);
 
-/// Tokens x columns of a chunk: what reaches no other chunk, what does, and what is common to all.
+/// Tokens x columns of a chunk: what reaches no other chunk, what does, and what is common to all, at most.
 struct SampledRows {
   int64_t columns = 0;
   std::vector<Lanes> near, far;
@@ -70,8 +73,6 @@ struct SampledRows {
   std::vector<float> moved;    ///< of what else these terms may be off by
 
   SampledRows(int64_t rows, int64_t columns);
-  /// What is common to all is in every block: far.
-  void spread(const Lanes& common);
 };
 
 /// A state, rows x columns, and how each sample's differs from it.
@@ -79,7 +80,7 @@ struct SampledState {
   int64_t columns = 0;
   std::vector<float> value;
   std::vector<Lanes> noise;
-  std::vector<float> squares, moved;
+  std::vector<float> common, squares, moved;  ///< as of SampledRows
 
   SampledState(int64_t rows, int64_t columns);
   void load(const std::vector<double>&);
@@ -119,7 +120,8 @@ class SampledChunk {
   /// been scaled by anywhere in its chunk, as what it was before has the format's digits.
   float scaled_size(float x, float size, int64_t c) const;
   /// Relative noise of operands on their way into scores. What a tile makes of them is not known here: their
-  /// spacing is at most that of a relative u.
+  /// significands are taken for spread evenly in their logarithm, of which the squared spacing is
+  /// 3 / (8 ln 2) of that of a relative u in the mean.
   std::vector<Lanes> in_scores(NoiseSource, float amplitude) const;
 
   /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
@@ -182,7 +184,9 @@ struct NoiseVisitor {
   int64_t chunk = 1;
   double rest = 0;
 
-  void rows(std::string_view output, int64_t first, SampledRows& y, const Lanes& common) const;
+  /// `reads`, `left`: as of NoiseBlock; empty where not known, and left out where a block is no chunk.
+  void rows(std::string_view output, int64_t first, SampledRows& y, const std::vector<float>& reads = {},
+            const std::vector<float>& left = {}) const;
   /// rows x columns of a state.
   void state(std::string_view output, int64_t rows, const SampledState&) const;
 };

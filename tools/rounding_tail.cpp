@@ -55,7 +55,7 @@ struct Tail {
   }
 };
 struct Tails {
-  Tail blocks, larger;
+  Tail blocks, larger, carried;
 };
 
 bool uses_slots(const Kernel& kernel) {
@@ -91,6 +91,7 @@ void add_run(const Case& c, const Kernel& kernel, std::map<std::string, Tails>& 
     const OutputModel& model = models.at(output.name);
     const RoundingJudgement judgement = judge_rounding(got->second, output, model, statistics);
     Tails& to = tails[output.name];
+    for (const PartStatistics& carried : judgement.carried) to.carried.add(carried);
     for (size_t i = 0; i < judgement.parts.size(); ++i)
       if (judgement.parts[i].part.excess > 0)
         (i < model.blocks.blocks().size() ? to.blocks : to.larger).add(judgement.parts[i]);
@@ -120,6 +121,7 @@ void print_page(const std::map<std::string, Tail>& by_kernel, const Tails& all, 
       runs);
   print_shares("Blocks", all.blocks);
   print_shares("Larger parts", all.larger);
+  print_shares("Carried from block to block (in the column of RMS)", all.carried);
   fmt::print(
       "\n## By kernel\n\nExcess: the largest statistic over what is allowed of it, 1e-9 false alarms a "
       "run; above 1 it is a finding.\n\n"
@@ -158,12 +160,12 @@ int run(int64_t rounds, int jobs, double seconds, const std::string& only) {
     ++runs;
     const std::lock_guard lock(mutex);
     for (const auto& [output, tail] : tails) {
-      for (const Tail* part : {&tail.blocks, &tail.larger}) {
+      for (const Tail* part : {&tail.blocks, &tail.larger, &tail.carried}) {
         if (part->parts > 0) by_kernel[c.kernel].add(*part);
         if (part->largest_excess > 1)
           fmt::print(stderr, "{} {}: excess {:.3g}\n", token_of(c), output, part->largest_excess);
       }
-      all.blocks.add(tail.blocks), all.larger.add(tail.larger);
+      all.blocks.add(tail.blocks), all.larger.add(tail.larger), all.carried.add(tail.carried);
     }
   });
   print_page(by_kernel, all, runs);

@@ -29,7 +29,7 @@ std::string rounding_page(const json& rounding, const std::string&, int level) {
     const std::string name = escape_markup(text_of(output, "name"));
     rows += "<tr>" + row_head(fmt::format("<code>{}</code>{}", name, of_file ? " in the file" : ""));
     if (const std::string skipped = text_of(output, "skipped"); !skipped.empty()) {
-      rows += fmt::format("<td colspan=\"13\">not judged: {}</td></tr>\n", escape_markup(skipped));
+      rows += fmt::format("<td colspan=\"15\">not judged: {}</td></tr>\n", escape_markup(skipped));
       return;
     }
     const json& worst = field_of(output, "worst");
@@ -38,8 +38,8 @@ std::string rounding_page(const json& rounding, const std::string&, int level) {
     rows += number_cell(field_of(field_of(output, "all"), "error")) +
             number_cell(field_of(field_of(output, "all"), "predicted"));
     rows += mono_cell(text_of(worst, "where"));
-    for (const char* name :
-         {"elements", "ratio", "allowed_ratio", "slope", "allowed_slope", "bias", "allowed_bias", "excess"})
+    for (const char* name : {"elements", "ratio", "allowed_ratio", "slope", "allowed_slope", "bias",
+                             "allowed_bias", "carried", "allowed_carried", "excess"})
       rows += number_cell(field_of(worst, name));
     rows += "</tr>\n";
   });
@@ -66,6 +66,8 @@ std::string rounding_page(const json& rounding, const std::string&, int level) {
               {"from 1, at most", true},
               {"bias", true},
               {"at most", true},
+              {"carried", true},
+              {"allowed", true},
               {"of what is allowed", true}},
              rows);
 }

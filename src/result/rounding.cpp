@@ -8,6 +8,12 @@ namespace assay {
 
 std::string sentence_of(const RoundingPart& p) {
   std::string text = p.where;
+  if (p.carried > p.allowed_carried)
+    return text +
+           fmt::format(
+               " has errors that are carried from block to block, as by a state that is rounded: {:.3g} "
+               "standard deviations more than the declared roundings explain, where {:.3g} may be",
+               p.carried, p.allowed_carried);
   const bool slope = std::fabs(p.slope - 1) > p.allowed_slope, bias = std::fabs(p.bias) > p.allowed_bias;
   if (p.ratio > p.allowed_ratio)
     text += fmt::format(

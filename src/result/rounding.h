@@ -22,7 +22,9 @@ struct RoundingPart {
   double allowed_slope = 0;
   double bias = 0;  ///< mean error
   double allowed_bias = 0;
-  double excess = 0;  ///< the largest of the three over what is allowed of it: above 1 it is unlikely
+  /// Of errors that a state carries from block to block: how far above their mean, in standard deviations.
+  double carried = 0, allowed_carried = 0;
+  double excess = 0;  ///< the largest of all over what is allowed of it: above 1 it is unlikely
 };
 /// "o of tokens 12288 to 16383, head 0, sequence 0 has 41 times the error that the declared roundings
 /// explain, where 1.3 times may be; slope 0.97".
@@ -41,7 +43,11 @@ void fields(Io& io, RoundingPart& x) {
   ASSAY_FIELD(allowed_slope, "how far from 1 it may be");
   ASSAY_FIELD(bias, "mean error");
   ASSAY_FIELD(allowed_bias);
-  ASSAY_FIELD(excess, "the largest of the three over what is allowed of it; above 1 it is unlikely");
+  ASSAY_FIELD(carried,
+              "errors alike from block to block, as a state carries them: standard deviations above what the "
+              "declared roundings explain");
+  ASSAY_FIELD(allowed_carried);
+  ASSAY_FIELD(excess, "the largest of all over what is allowed of it; above 1 it is unlikely");
 }
 
 struct RoundingOutput {

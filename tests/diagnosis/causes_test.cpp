@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "src/verification/diagnosis/causes/gate_span.h"
 #include "src/verification/diagnosis/diagnose.h"
@@ -138,6 +139,20 @@ TEST(Causes, EachKindOfOriginHasItsCause) {
     const TensorMap inputs;
     EXPECT_EQ(diagnose({&c, &inputs, &trace}).at(0).cause, cause) << name_of(kind);
   }
+}
+
+/// An epsilon mends a sum of weights; not a decay that underflowed, and hides a softmax that did.
+TEST(Causes, AQuotientOfZerosIsANormalisersOnlyWhereTheDivisorIsASumOfWeights) {
+  const auto first = [](const ZeroDivisor& divisor) {
+    Scene scene(4, 0, 0, 0);
+    scene.trace.origin.kind = OriginKind::division_by_zero;
+    scene.trace.origin.result = std::numeric_limits<double>::quiet_NaN();
+    scene.trace.divisor = divisor;
+    return scene.best();
+  };
+  EXPECT_EQ(first({{"g"}, true}), "division-by-zero");
+  EXPECT_EQ(first({{"g", "k"}, false}), "normaliser-without-epsilon");
+  EXPECT_EQ(first({{"q", "k"}, true}), "division-by-zero");
 }
 
 TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {

@@ -48,5 +48,40 @@ TEST(OperandHistory, MemoryThatNothingWroteIsTracedToTheInstructionThatReadIt) {
   EXPECT_EQ(origin_after("st.global.f32 [%ao], %y;"), "none");
 }
 
+/// What the divisor of y / (what `divisor` makes of x = -200 and y = 1) is made of.
+std::optional<ZeroDivisor> divisor_of(const std::string& divisor) {
+  const Program plan = elementwise_plan(divisor + "\ndiv.rn.f32 %r, %y, %f1;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, -200), "o", 3);
+  return trace ? trace->divisor : std::nullopt;
+}
+
+TEST(OperandHistory, ADivisorThatIsZeroIsMadeOfItsOwnInputsAndPerhapsOfVanishedExponentials) {
+  const auto vanished = divisor_of("ex2.approx.f32 %f2, %x; add.rn.f32 %f1, %f2, 0f00000000;");
+  ASSERT_TRUE(vanished);
+  EXPECT_EQ(vanished->inputs, std::set<std::string>{"x"});
+  EXPECT_TRUE(vanished->exponentials_vanished);
+  const auto difference =
+      divisor_of("ex2.approx.f32 %f2, %y; sub.rn.f32 %f3, %f2, %f2; mul.rn.f32 %f1, %f3, %x;");
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->inputs, (std::set<std::string>{"x", "y"}));
+  EXPECT_FALSE(difference->exponentials_vanished) << "2^1 is left";
+}
+
+/// The kind of the origin of 2^(some exponent), made in two factors.
+std::string kind_of_product(const std::string& power) {
+  const Program plan = elementwise_plan(
+      power +
+      "cvt.rni.s32.f32 %b1, %x; shl.b32 %b2, %b1, 23; add.s32 %b3, %b2, 1065353216; mov.b32 %f4, %b3;\n"
+      "mul.rn.f32 %f5, %f3, %f4; mul.rn.f32 %r, %f5, %f4;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 0.5, 100), "o", 3);
+  return trace ? std::string(name_of(trace->origin.kind)) : "none";
+}
+
+TEST(OperandHistory, AnExponentialMadeOfASeriesAndPowersOfTwoIsOne) {
+  EXPECT_EQ(kind_of_product("fma.rn.f32 %f3, %y, %y, 0f3F800000;\n"), "exp-overflow");
+  EXPECT_EQ(kind_of_product("mov.f32 %f2, 0f3F800000; fma.rn.f32 %f3, %y, %y, %f2;\n"), "exp-overflow");
+  EXPECT_EQ(kind_of_product("fma.rn.f32 %f3, %y, %y, 0f40000000;\n"), "accumulation-overflow");
+}
+
 }  // namespace
 }  // namespace assay

@@ -105,15 +105,26 @@ TEST(WeighMeanings, TheFinalStatesGradientLeftOutOfDgAloneIsToldFromLeftOutOfAll
   EXPECT_EQ(first_cause(scene, {{"dg", without->at("dg")}}), "gate-gradient-without-final-state-term");
 }
 
+TEST(WeighMeanings, ErrorsThatFallTogetherSayMoreTheMoreThereAre) {
+  Variant variant;
+  variant.approximate = true;
+  Fit fit;
+  fit.wrong = 2, fit.explained = 1, fit.gain = 5;
+  const double few = score_of(fit, variant, 16);
+  fit.wrong = 200, fit.explained = 100;
+  EXPECT_LT(few, 0.5);
+  EXPECT_GT(score_of(fit, variant, 16), 0.8);
+}
+
 TEST(WeighMeanings, AConstantMissingFromTheLastChunkOfDgIsNamed) {
   test::MutatedRun scene(
       parse_token("gla.fused_recurrent/B1/T75/H1/K3/V4/fp32/g-fp32/mild/s2/h0/backward/dht"));
   Prediction p = reference_prediction(scene.run());
   PredictedOutput& dg = p.at("dg");
   for (size_t i = 64 * 3; i < dg.mid.size(); ++i) dg.mid[i] -= 0.25 + static_cast<double>(i % 3);
-  EXPECT_EQ(first_cause(scene, {{"dg", dg}}), "gate-gradient-without-final-state-term");
+  EXPECT_EQ(first_cause(scene, {{"dg", dg}}), "gate-gradient-off-by-constant");
   for (size_t i = 64 * 3; i < dg.mid.size(); ++i) dg.mid[i] += 0.1 * static_cast<double>(i % 7);
-  EXPECT_NE(first_cause(scene, {{"dg", dg}}), "gate-gradient-without-final-state-term") << "no constant";
+  EXPECT_NE(first_cause(scene, {{"dg", dg}}), "gate-gradient-off-by-constant") << "no constant";
 }
 
 TEST(WeighMeanings, RowsThatABlockCountsOfTheNextAreToldFromAScaledSum) {

@@ -71,6 +71,14 @@ TEST(Defect, ReadsCausesAndLinesFromTheFirstLines) {
   }
 }
 
+TEST(Defect, ReadsFingerprintsWhereThereAreAny) {
+  Defect defect;
+  EXPECT_TRUE(expected_fingerprints(defect).empty());
+  defect.fingerprint = "db does not depend on k or db depends on v";
+  EXPECT_EQ(expected_fingerprints(defect),
+            (std::vector<std::string>{"db does not depend on k", "db depends on v"}));
+}
+
 TEST(Defect, NamesItsCausesAsCausesAreSpelt) {
   for (const Defect& defect : defects())
     for (const std::string& cause : expected_causes(defect))

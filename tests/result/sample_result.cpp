@@ -119,6 +119,8 @@ json rounding_part() {
           {"allowed_slope", 0.0003},
           {"bias", 1e-6},
           {"allowed_bias", 0.0002},
+          {"carried", 31.5},
+          {"allowed_carried", 25.2},
           {"excess", 6.8}};
 }
 

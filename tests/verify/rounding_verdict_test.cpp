@@ -90,6 +90,14 @@ TEST(RoundingVerdict, InputsOnWhichTheModelFailsAreNotJudgedByIt) {
   }
 }
 
+TEST(RoundingVerdict, ARunningStateInBf16IsSeenInWhatItCarriesFromChunkToChunk) {
+  const std::string token = "/T1024/H1/K64/V64/bf16/g-fp32/constant:-0.003/s1";
+  EXPECT_EQ(judged("gla.chunk" + token).verdict, Verdict::pass);
+  const Verification v = judged("gla.chunk@P9" + token);
+  EXPECT_EQ(v.cause, "unlikely/o");
+  EXPECT_GT(v.rounding->outputs.front().worst.carried, v.rounding->outputs.front().worst.allowed_carried);
+}
+
 TEST(RoundingVerdict, TwoPercentOfAnyOutputOfGsaAreUnlikely) {
   for (const std::string format : {"bf16", "fp16"}) {
     const std::string token = "gsa.chunk/T512/H1/K64/V64/M64/" + format + "/g-fp32/mild/s2/both";

@@ -1,12 +1,14 @@
 #include "src/verification/compare/rounding.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 namespace assay {
 namespace {
 
-constexpr double kInfinity = HUGE_VAL;
+constexpr double kUnbounded = HUGE_VAL;
 constexpr double kSamples = kNoiseSamples;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
@@ -164,6 +166,10 @@ double kinds_of(Dtype operands) {
 /// A part of fewer elements has too few terms: its samples may all round as the values do not.
 constexpr int64_t kLeastElements = 16;
 
+double exponent_of(int64_t statistics) {
+  return std::log(static_cast<double>(std::max<int64_t>(statistics, 1)) / kFalseAlarms);
+}
+
 /// The largest t at which so much is more than is allowed.
 template <typename Allowed>
 double evidence(const Allowed& allowed, double seen) {
@@ -181,20 +187,22 @@ PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, do
   PartStatistics y;
   RoundingPart& part = y.part;
   part.elements = x.elements;
-  y.smallest = kInfinity;
+  y.smallest = kUnbounded;
   if (x.elements < kLeastElements) return y;
   const double n = static_cast<double>(x.elements), size = std::sqrt(x.exact_squares);
   const Norms norms = norms_of(x, seen, t, kinds);
-  const double rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
+  const double rest = std::sqrt(x.rest_squares) + std::sqrt(x.common_squares),
+               expected = std::sqrt(seen.variance + x.noise_squares + x.common_squares / 3);
   const auto squares_at = [&](double e) {
     return std::sqrt(norms.trace + 2 * std::sqrt(norms.square * e) + 2 * norms.norm * e) + rest;
   };
   const auto along_at = [&](double e) {
     return direction(norms, x, x.along, seen.along_variance, x.exact_squares, e, kinds) + x.rest_along +
-           std::fabs(seen.ideal_along);
+           x.common_along + std::fabs(seen.ideal_along);
   };
   const auto sum_at = [&](double e) {
-    return direction(norms, x, x.summed, seen.sum_variance, n, e, kinds) + x.rest + std::fabs(seen.ideal_sum);
+    return direction(norms, x, x.summed, seen.sum_variance, n, e, kinds) + x.rest + x.common_sum +
+           std::fabs(seen.ideal_sum);
   };
   const double allowed = squares_at(t), along = along_at(t), sum = sum_at(t), got = std::sqrt(seen.squares);
   if (!std::isfinite(allowed + along + sum)) return y;
@@ -202,7 +210,7 @@ PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, do
                 evidence(sum_at, std::fabs(seen.sum))};
   part.ratio = expected > 0 ? got / expected : 0, part.allowed_ratio = expected > 0 ? allowed / expected : 0;
   const auto share = [](double part_of, double whole) {
-    return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0;
+    return whole > 0 ? part_of / whole : part_of > 0 ? kUnbounded : 0;
   };
   part.excess =
       std::max({share(got, allowed), share(std::fabs(seen.along), along), share(std::fabs(seen.sum), sum)});
@@ -221,8 +229,9 @@ int64_t statistics_in(const std::map<std::string, OutputModel>& models, const Te
   int64_t parts = 0;
   for (const auto& [name, model] : models)
     if (model.skipped.empty() && outputs.contains(name))
-      parts += static_cast<int64_t>(model.blocks.parts().size());
-  return 3 * parts;
+      parts +=
+          3 * static_cast<int64_t>(model.blocks.parts().size()) + static_cast<int64_t>(model.carried.size());
+  return parts;
 }
 
 bool on_coarse_grid(const ReferenceOutput& reference, Dtype dtype) {
@@ -239,7 +248,7 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
                                             const OutputModel& model, int64_t statistics) {
   std::vector<PartStatistics> y;
   if (!model.skipped.empty()) return y;
-  const double t = std::log(static_cast<double>(std::max<int64_t>(statistics, 1)) / kFalseAlarms);
+  const double t = exponent_of(statistics);
   const double kinds = kinds_of(model.operands);
   std::vector<SeenErrors> seen;
   for (const OutputBlock& block : model.blocks.blocks())
@@ -257,6 +266,44 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
   return y;
 }
 
+namespace {
+
+/// Errors and what else is allowed of a block's elements; 0 where they are not judged. Their number is added.
+std::pair<std::vector<double>, std::vector<double>> block_errors(const Tensor& got,
+                                                                 const ReferenceOutput& reference,
+                                                                 const OutputModel& model,
+                                                                 const OutputBlock& block, int64_t& judged) {
+  std::vector<double> errors, rest;
+  for (int64_t r = 0; r < block.rows; ++r)
+    for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat) {
+      const auto i = static_cast<size_t>(flat);
+      const bool is_judged = model.rest[i] >= 0;
+      errors.push_back(is_judged ? got.value(flat) - reference.mid[i] : 0);
+      rest.push_back(is_judged ? model.rest[i] : 0), judged += is_judged;
+    }
+  return {errors, rest};
+}
+
+PartStatistics carried_part(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                            const CarriedErrors& expected, double t) {
+  PartStatistics y;
+  std::vector<std::vector<double>> errors, rest;
+  for (const StateReads& reads : expected.blocks) {
+    auto [here, here_rest] =
+        block_errors(got, reference, model, model.blocks.blocks()[reads.block], y.part.elements);
+    errors.push_back(std::move(here)), rest.push_back(std::move(here_rest));
+  }
+  const CarriedStatistic s = carried_statistic(expected, errors, rest, model.blocks.columns(), t);
+  const OutputBlock& first = model.blocks.blocks()[expected.blocks.front().block];
+  y.part.where = fmt::format("{} of head {}, sequence {}", reference.name, first.head, first.sequence);
+  y.part.carried = s.deviations, y.part.allowed_carried = s.allowed;
+  y.part.excess = s.allowed > 0 ? std::fmax(0, s.deviations) / s.allowed : 0;
+  y.evidence[0] = s.evidence, y.smallest = kUnbounded;
+  return y;
+}
+
+}  // namespace
+
 RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& reference,
                                  const OutputModel& model, int64_t statistics) {
   RoundingJudgement y;
@@ -268,11 +315,14 @@ RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& refer
     y.output.skipped = "its exact values lie on a coarse grid";
   if (!y.output.skipped.empty()) return y;
   y.parts = part_statistics(got, reference, model, statistics);
-  for (const PartStatistics& p : y.parts) {
-    if (p.part.elements < kLeastElements) continue;
-    ++y.output.parts, y.output.unlikely += p.part.excess > 1;
-    if (y.output.worst.elements == 0 || p.part.excess > y.output.worst.excess) y.output.worst = p.part;
-  }
+  for (const CarriedErrors& expected : model.carried)
+    y.carried.push_back(carried_part(got, reference, model, expected, exponent_of(statistics)));
+  for (const auto* all : {&y.parts, &y.carried})
+    for (const PartStatistics& p : *all) {
+      if (p.part.elements < kLeastElements) continue;
+      y.output.parts += all == &y.parts, y.output.unlikely += p.part.excess > 1;
+      if (y.output.worst.elements == 0 || p.part.excess > y.output.worst.excess) y.output.worst = p.part;
+    }
   if (!y.parts.empty()) y.output.all = y.parts.back().part;
   if (y.output.parts == 0) y.output.skipped = "too few elements";
   return y;

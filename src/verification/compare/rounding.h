@@ -1,9 +1,10 @@
 // The statistical verdict: do the declared roundings explain the errors of an output?
 //
 // Under the model (reference/rounding_noise.h) the errors of a part are e = s + r + b: s made by storing the
-// results, uniform and independent; r = sum of d_i c_i over the sources, as the samples show them; |b| at
-// most the rest of the bound. Both s and r are sub-Gaussian with covariance Sigma = Sigma_s + Sigma_r, as a
-// uniform number is with its own variance. So, for every t, but with probability e^-t each,
+// results, uniform and independent; r = sum of d_i c_i over the sources, as the samples show them; b at
+// most the rest of the bound, and what is common to all times one number within [-1, 1]. Both s and r are
+// sub-Gaussian with covariance Sigma = Sigma_s + Sigma_r, as a uniform number is with its own variance. So,
+// for every t, but with probability e^-t each,
 //   |s + r|^2 <= tr Sigma + 2 sqrt(tr(Sigma^2) t) + 2 |Sigma| t      (Hsu, Kakade, Zhang 2012)
 //   |x . (s + r)| <= sqrt(2 (t + ln 2) x^T Sigma x)                  for any direction x
 // and |e| <= |s + r| + |b|, |x . e| <= |x . (s + r)| + |x| . |b|. tr(Sigma^2) and |Sigma| are what an
@@ -24,8 +25,9 @@
 // count as one source likewise.
 //
 // Three statistics of each part: the root mean square, the slope on the exact values (x = exact), the mean
-// (x = 1). All parts of all outputs together raise a false alarm with probability kFalseAlarms at most: t is
-// the logarithm of the number of statistics over it.
+// (x = 1); and of each sequence and head what a state carries (carried_errors.h). All parts of all outputs
+// together raise a false alarm with probability kFalseAlarms at most: t is the logarithm of the number of
+// statistics over it.
 #pragma once
 #include <array>
 #include <map>
@@ -64,7 +66,8 @@ bool on_coarse_grid(const ReferenceOutput&, Dtype);
 
 struct RoundingJudgement {
   RoundingOutput output;
-  std::vector<PartStatistics> parts;  ///< empty where nothing is judged
+  std::vector<PartStatistics> parts;    ///< empty where nothing is judged
+  std::vector<PartStatistics> carried;  ///< of each sequence and head: evidence[0] (carried_errors.h)
 };
 RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput&, const OutputModel&,
                                  int64_t statistics);

@@ -8,11 +8,10 @@
 #include <set>
 
 #include "reference/parallel.h"
+#include "reference/sampled_chunk.h"
 
 namespace assay {
 namespace {
-
-using Lanes = float __attribute__((vector_size(sizeof(float) * kNoiseSamples)));
 
 /// Products of samples with each other, with the exact values, and with 1.
 struct Products {
@@ -50,11 +49,25 @@ void add_rest(const NoiseBlock& noise, const OutputBlock& block, const Reference
     }
 }
 
+void add_common(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
+                const OutputModel& model, ExpectedErrors& to) {
+  double along = 0, sum = 0;
+  for (int64_t r = 0; r < noise.rows; ++r)
+    for (int64_t column = 0; column < noise.columns; ++column) {
+      const auto i = static_cast<size_t>(model.blocks.row(block, r) + column);
+      if (model.rest[i] < 0) continue;
+      const double c = noise.common[r * noise.columns + column];
+      to.common_squares += c * c, along += c * summed_value(reference.mid[i]), sum += c;
+    }
+  to.common_along += std::fabs(along), to.common_sum += std::fabs(sum);
+}
+
 /// Adds one block's samples, of the elements that are judged.
 void add_noise(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                OutputModel& model) {
   ExpectedErrors& to = model.expected[static_cast<size_t>(&block - model.blocks.blocks().data())];
   add_rest(noise, block, reference, model);
+  if (noise.common) add_common(noise, block, reference, model, to);
   for (const float* const samples : {noise.near, noise.far}) {
     if (!samples) continue;
     Products sums;
@@ -85,6 +98,63 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   }
 }
 
+/// The samples of one sequence and head from block to block, storing included.
+class CarriedSamples {
+ public:
+  CarriedErrors errors;
+
+  void add(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
+           const OutputModel& model) {
+    const auto states = static_cast<size_t>(noise.states), width = static_cast<size_t>(noise.columns);
+    StateReads reads{static_cast<size_t>(&block - model.blocks.blocks().data()), {}, {}};
+    reads.x.assign(noise.reads, noise.reads + static_cast<size_t>(noise.rows) * states);
+    reads.left.assign(noise.left, noise.left + states);
+    std::vector<Lanes> fresh(states * width), old(states * width);
+    for (int64_t r = 0; r < noise.rows; ++r)
+      for (size_t v = 0; v < width; ++v) {
+        const auto flat = static_cast<size_t>(model.blocks.row(block, r)) + v;
+        if (model.rest[flat] < 0) continue;
+        Lanes is_new = {}, is_old = {};
+        add_error(noise, static_cast<size_t>(r) * width + v, flat, reference, is_new, is_old);
+        const float* const x = reads.x.data() + static_cast<size_t>(r) * states;
+        for (size_t c = 0; c < states; ++c)
+          fresh[c * width + v] += x[c] * is_new, old[c * width + v] += x[c] * is_old;
+      }
+    Lanes of_fresh = {}, of_old = {};
+    for (size_t i = 0; i < before_.size(); ++i) {
+      const Lanes left = before_[i] * errors.blocks.back().left[i / width];
+      of_old += left * old[i];
+      for (int s = 0; s < kNoiseSamples; ++s) of_fresh[s] += left[s] * fresh[i][(s + 1) % kNoiseSamples];
+    }
+    for (int s = 0; s < kNoiseSamples; ++s) {
+      errors.sampled[static_cast<size_t>(s)] += static_cast<double>(of_old[s]);
+      errors.fresh += static_cast<double>(of_fresh[s]) * static_cast<double>(of_fresh[s]) / kNoiseSamples;
+    }
+    for (size_t i = 0; i < old.size(); ++i) old[i] += fresh[i];
+    before_ = std::move(old);
+    errors.blocks.push_back(std::move(reads));
+  }
+
+ private:
+  /// Of one element, what is new in its block and what is not. What is common to all is as far off as it may
+  /// be, one way or the other.
+  static void add_error(const NoiseBlock& noise, size_t i, size_t flat, const ReferenceOutput& reference,
+                        Lanes& fresh, Lanes& old) {
+    if (noise.near) fresh += reinterpret_cast<const Lanes*>(noise.near)[i];
+    if (noise.far) old += reinterpret_cast<const Lanes*>(noise.far)[i];
+    const auto half =
+        static_cast<float>(reference.roundoff) * binade(static_cast<float>(reference.mid[flat]));
+    const float common = noise.common ? noise.common[i] : 0;
+    for (int s = 0; s < kNoiseSamples; ++s) {
+      const uint64_t bits = mixed(flat * kNoiseSamples + static_cast<uint64_t>(s));
+      fresh[s] += half * (static_cast<float>(bits >> 40) * 0x1p-23f - 1);
+      old[s] += s % 2 == 0 ? common : -common;
+    }
+  }
+
+  std::vector<Lanes> before_;
+};
+
 /// The bound of an element without what storing the output may add to it.
 double without_storing(const ReferenceOutput& reference, size_t i, double half_subnormal) {
   const double u = reference.roundoff, bound = reference.bound[i];
@@ -111,7 +181,7 @@ double work_of(const RoundingProblem& p, int64_t chunk, bool backward) {
   const auto tokens = static_cast<double>(s.B * s.T * s.H), K = static_cast<double>(slots ? s.M : s.K),
              V = static_cast<double>(slots ? s.K + s.V : s.V),
              together = static_cast<double>(chunk > 0 ? std::min(chunk, s.T) : s.T);
-  return tokens * (backward ? 10 * K * V + 2 * together * (2 * K + V) : 4 * K * V + together * (K + V));
+  return tokens * (backward ? 10 * K * V + 2 * together * (2 * K + V) : 6 * K * V + together * (K + V));
 }
 
 /// One direction: its outputs' models.
@@ -178,6 +248,7 @@ class Direction {
     const std::vector<Slice> slices = slices_of(*p_.problem);
     parallel_for(static_cast<int64_t>(slices.size()), p_.problem->threads, [&](int64_t i) {
       const Slice& slice = slices[static_cast<size_t>(i)];
+      std::map<std::string, CarriedSamples> carried;
       sample(*p_.problem, slice, [&](const NoiseBlock& noise) {
         for (const ReferenceOutput* output : outputs) {
           if (output->name != noise.output) continue;
@@ -185,10 +256,14 @@ class Direction {
           const OutputBlock* const block = to.blocks.find(slice.n, slice.h, noise.first);
           if (!block || block->rows != noise.rows || to.blocks.columns() != noise.columns) continue;
           add_noise(noise, *block, *output, to);
+          if (noise.reads) carried[output->name].add(noise, *block, *output, to);
           const std::lock_guard lock(mutex);
           seen[output->name] = true;
         }
       });
+      const std::lock_guard lock(mutex);
+      for (auto& [name, samples] : carried)
+        if (samples.errors.blocks.size() > 1) models_.at(name).carried.push_back(std::move(samples.errors));
     });
     const bool any = std::any_of(seen.begin(), seen.end(), [](const auto& output) { return output.second; });
     for (const ReferenceOutput* output : outputs)
@@ -266,6 +341,7 @@ std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, b
 
 void ExpectedErrors::add(const ExpectedErrors& x) {
   elements += x.elements, exact_squares += x.exact_squares;
+  common_squares += x.common_squares, common_along += x.common_along, common_sum += x.common_sum;
   rest_squares += x.rest_squares, rest_along += x.rest_along, rest += x.rest;
   noise_squares += x.noise_squares;
   far_squares += x.far_squares, near_square += x.near_square,

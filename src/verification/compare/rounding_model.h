@@ -10,6 +10,7 @@
 
 #include "reference/operator.h"
 #include "reference/rounding_noise.h"
+#include "src/verification/compare/carried_errors.h"
 #include "src/verification/compare/output_blocks.h"
 
 namespace assay {
@@ -22,6 +23,8 @@ struct ExpectedErrors {
   double exact_squares = 0;  ///< x^2 of the exact values
   /// What no sampled rounding covers, with its full bound r: r^2, |x| r, r.
   double rest_squares = 0, rest_along = 0, rest = 0;
+  /// What is common to all, c: c^2, |sum of c x|, |sum of c| of each block.
+  double common_squares = 0, common_along = 0, common_sum = 0;
   // Of the sampled errors e:
   double noise_squares = 0;  ///< e^2, mean over the samples
   /// Of sources that stay within a block: tr(Sigma^2) of its blocks, and the largest of these.
@@ -45,6 +48,7 @@ struct OutputModel {
   std::vector<double> rest;              ///< of each element; negative: the element is not judged
   std::string skipped;                   ///< why the model says nothing of this output
   Dtype operands = Dtype::fp32;          ///< format whose roundings are sampled
+  std::vector<CarriedErrors> carried;    ///< of each sequence and head that reads a state
 
   explicit OutputModel(OutputBlocks b) : blocks(std::move(b)), expected(blocks.blocks().size()) {}
 };

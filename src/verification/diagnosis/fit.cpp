@@ -158,8 +158,13 @@ double score_of(const Fit& fit, const Variant& variant, double choices) {
     score = std::max(score, fit.gain >= 4 ? kFallsFourfold : fit.gain >= 2 ? kFallsTwofold : 0.0);
   score *= 1 - kAgainst * against - (fit.against_elsewhere > 0 ? kAgainstElsewhere : 0);
   if (fit.unsaid > 0) score *= kUnsaid;
-  const double spare = fit.bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;
-  if (spare < 0 && !variant.approximate) score *= std::max(kLeastShare, 1 + kPerMissingBit * spare);
+  // That n errors all fall g times has the chance g^-n, if they fall by accident.
+  const double bits =
+      variant.approximate
+          ? std::max(fit.bits, static_cast<double>(fit.wrong) * std::log2(std::max(fit.gain, 1.0)))
+          : fit.bits;
+  const double spare = bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;
+  if (spare < 0) score *= std::max(kLeastShare, 1 + kPerMissingBit * spare);
   return score;
 }
 

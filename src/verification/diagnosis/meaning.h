@@ -88,6 +88,7 @@ struct Weighed {
   WrongBy by = WrongBy::unknown;
   int64_t tried = 0, left = 0;
   double bits = 0;                   ///< surprise (Fit::bits) of the best
+  std::set<std::string> by_little;   ///< roundings whose fit may well be chance
   std::set<std::string> by_nothing;  ///< causes whose fit is no surprise at all
 };
 Weighed weigh_meanings(const FailingRun&, double seconds, WrongBy = WrongBy::unknown);

@@ -78,7 +78,8 @@ bool ends_at_select(const vm::ValueSlice& s, std::vector<int32_t> open) {
 
 OperandHistory::OperandHistory(const Program& plan, const TensorMap& inputs,
                                const vm::MachineOptions& machine, const std::string& output, int64_t flat,
-                               const vm::Event& event) {
+                               const vm::Event& event)
+    : divisor_name_(event.operands.empty() ? "" : event.operands.back().name) {
   const vm::SliceLimits limits{size_t{1} << 18, size_t{3} << 19, uint64_t{256} << 20, {}};
   slice_ = vm::slice_value(plan, inputs, machine, output, flat, limits);
   for (size_t at = 0; at < slice_.instances.size(); ++at) {
@@ -115,6 +116,42 @@ const vm::UnwrittenPlace* OperandHistory::unwritten_place() const {
   for (const vm::UnwrittenPlace& place : slice_.unwritten_places)
     if (place.operand - read->first_operand < read->operand_count) return &place;
   return nullptr;
+}
+
+std::optional<ZeroDivisor> OperandHistory::zero_divisor() const {
+  ZeroDivisor divisor;
+  std::vector<int32_t> open;
+  std::set<int32_t> seen;
+  const auto follow = [&](const vm::SliceOperand& from) {
+    if (from.made_by < 0 && from.source == vm::Source::input)
+      divisor.inputs.insert(slice_.input_names[static_cast<size_t>(from.input >> 40)]);
+    if (from.made_by >= 0 && seen.insert(from.made_by).second) open.push_back(from.made_by);
+    return from.made_by >= 0 || from.source != vm::Source::beyond;
+  };
+  for (const int32_t at : of_event_) {
+    const vm::SliceInstance& i = slice_.instances[static_cast<size_t>(at)];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (slice_.operands[o].name == divisor_name_ && !follow(slice_.operands[o])) return std::nullopt;
+  }
+  bool vanished = false, left = false;
+  std::vector<int32_t> behind;  // exponentials, whose arguments may be made of others
+  for (bool nearest = true; !open.empty() || !behind.empty();) {
+    if (open.empty()) open.swap(behind), nearest = false;
+    const vm::SliceInstance& i = slice_.instances[static_cast<size_t>(open.back())];
+    const ptx::Instruction* in = instruction_of(slice_, i);
+    if (nearest && in && in->form.operation == ptx::Operation::ex2) {
+      (vm::value_of(i.type, i.bits) == 0 ? vanished : left) = true;
+      behind.push_back(open.back());
+      open.pop_back();
+      continue;
+    }
+    open.pop_back();
+    if (seen.size() > kMostFollowed) return std::nullopt;
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (!follow(slice_.operands[o])) return std::nullopt;
+  }
+  divisor.exponentials_vanished = vanished && !left;
+  return divisor;
 }
 
 }  // namespace assay

@@ -1,6 +1,8 @@
 // What stands behind an operand of a recorded event, from a replay that keeps finite values too.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,13 @@
 #include "src/base/vm/value_slice.h"
 
 namespace assay {
+
+/// What a divisor that is zero was made of.
+struct ZeroDivisor {
+  std::set<std::string> inputs;  ///< names
+  /// Exponentials stand behind it, and every one of them gave 0.
+  bool exponentials_vanished = false;
+};
 
 /// Such a replay of an element's slice, beside one event in it.
 class OperandHistory {
@@ -25,9 +34,12 @@ class OperandHistory {
   const vm::SliceInstance* unwritten_read() const;
   /// Where that instance read: null where it was no buffer's memory.
   const vm::UnwrittenPlace* unwritten_place() const;
+  /// Of a quotient or a reciprocal by zero; none where too much stands behind it.
+  std::optional<ZeroDivisor> zero_divisor() const;
   const vm::ValueSlice& slice() const { return slice_; }
 
  private:
+  const std::string divisor_name_;  ///< of the event's last operand
   vm::ValueSlice slice_;
   std::vector<int32_t> of_event_;  ///< instances: one, or one per result of the instruction
 };

@@ -10,7 +10,6 @@
 
 #include "src/base/vm/matrix_form.h"
 #include "src/verification/diagnosis/nearest_finite.h"
-#include "src/verification/diagnosis/operand_history.h"
 #include "src/verification/diagnosis/origin_kind.h"
 #include "src/verification/diagnosis/origin_sentence.h"
 #include "src/verification/diagnosis/slice.h"
@@ -262,6 +261,8 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
             find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source),
             trace);
     }
+    if (origin.kind == OriginKind::division_by_zero)
+      trace.divisor = OperandHistory(plan, inputs, options.machine, output, flat, event).zero_divisor();
     const auto is_selected = [&](const vm::Event& nan) {
       return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();
     };

@@ -10,6 +10,7 @@
 #include "src/base/vm/machine.h"
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/missing_store.h"
+#include "src/verification/diagnosis/operand_history.h"
 
 namespace assay {
 
@@ -39,6 +40,7 @@ struct OriginTrace {
   /// Of memory that nothing wrote: what should have written it.
   std::optional<MissingStore> missing;
   std::optional<ChainLink> unwritten_read;  ///< the instruction that read such memory; none: nothing did
+  std::optional<ZeroDivisor> divisor;       ///< of a division by zero
   /// Lines that made the origin's operands, nearest first (from the PTX text).
   std::vector<ChainLink> computed_from;
 };

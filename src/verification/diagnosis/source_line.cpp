@@ -34,6 +34,39 @@ int32_t definition(const ptx::Function& f, int32_t reg, int32_t before) {
   return -1;
 }
 
+/// What made an operand, copies left out; -1: none in this function.
+int32_t maker(const ptx::Function& f, const ptx::Operand& operand, int32_t before) {
+  if (operand.kind != ptx::Operand::Kind::reg) return -1;
+  const int32_t made = definition(f, operand.reg, before);
+  const bool copied = made >= 0 && f.body[made].form.operation == Operation::mov;
+  return copied && f.body[made].operands[1].kind == ptx::Operand::Kind::reg
+             ? definition(f, f.body[made].operands[1].reg, made)
+             : made;
+}
+
+/// A shift to the left, perhaps with a literal added: an exponent put where a float has it.
+bool is_shifted(const ptx::Function& f, int32_t instruction) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (in.form.operation == Operation::shl) return true;
+  if (in.form.operation != Operation::add || in.operands.size() < 3 ||
+      in.operands[2].kind != ptx::Operand::Kind::immediate)
+    return false;
+  const int32_t made = maker(f, in.operands[1], instruction);
+  return made >= 0 && f.body[made].form.operation == Operation::shl;
+}
+
+/// A fused multiply-add whose addend is the literal 1: the last step of an exponential's series.
+bool ends_with_one(const ptx::Function& f, int32_t instruction) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (in.form.operation != Operation::fma || in.operands.size() < 4) return false;
+  const auto is_one = [](const ptx::Operand& o) {
+    return o.kind == ptx::Operand::Kind::immediate && o.bits == 0x3f800000;
+  };
+  const int32_t made = maker(f, in.operands[3], instruction);
+  return is_one(in.operands[3]) ||
+         (made >= 0 && f.body[made].form.operation == Operation::mov && is_one(f.body[made].operands[1]));
+}
+
 /// Line `number` (from 1), trimmed; empty where the stream ends before it.
 std::string nth_line(std::istream& stream, int number) {
   std::string text;
@@ -81,14 +114,11 @@ bool is_expanded_exponential(const ptx::Function& f, int32_t instruction) {
   if (in.form.operation != Operation::mul || in.operands.size() < 3) return false;
   bool power = false, shifted = false;
   for (size_t i = 1; i < 3; ++i) {
-    if (in.operands[i].kind != ptx::Operand::Kind::reg) continue;
-    int32_t made = definition(f, in.operands[i].reg, instruction);
-    if (made >= 0 && f.body[made].form.operation == Operation::mov &&
-        f.body[made].operands[1].kind == ptx::Operand::Kind::reg)
-      made = definition(f, f.body[made].operands[1].reg, made);
+    const int32_t made = maker(f, in.operands[i], instruction);
     if (made < 0) continue;
-    power |= f.body[made].form.operation == Operation::ex2;
-    shifted |= f.body[made].form.operation == Operation::shl;
+    power |= f.body[made].form.operation == Operation::ex2 || ends_with_one(f, made) ||
+             is_expanded_exponential(f, made);
+    shifted |= is_shifted(f, made);
   }
   return power && shifted;
 }

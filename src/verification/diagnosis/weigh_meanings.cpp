@@ -179,6 +179,9 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   if (!bests.empty()) weighed.bits = bests.front().fit.bits;
   for (const Best& best : bests)
     if (best.bits < 1) weighed.by_nothing.insert(std::string(best.meaning->name));
+  for (const Best& best : bests)
+    if (best.meaning->rounding && best.bits < kLittle)
+      weighed.by_little.insert(std::string(best.meaning->name));
   for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i)
     weighed.fitting.push_back(describe(bests[i], !run.on_reals.empty()));
   return weighed;

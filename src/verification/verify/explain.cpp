@@ -89,6 +89,8 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
     own.tried += weighed.tried, own.left += weighed.left;
     for (const Diagnosis& f : weighed.fitting)  // surprising there
       if (!weighed.by_nothing.count(f.cause)) own.by_nothing.erase(f.cause);
+    for (const Diagnosis& f : weighed.fitting)
+      if (!weighed.by_little.count(f.cause)) own.by_little.erase(f.cause);
     for (const Diagnosis& f : weighed.fitting) {
       const bool known = std::any_of(own.fitting.begin(), own.fitting.end(),
                                      [&](const Diagnosis& d) { return d.cause == f.cause; });
@@ -110,6 +112,13 @@ void put_behind_formula(const std::vector<Diagnosis>& known, Weighed& weighed) {
   if (formula == known.end()) return;
   for (Diagnosis& d : weighed.fitting)
     if (weighed.by_nothing.count(d.cause)) d.score = std::min(d.score, kApartFromFormula * formula->score);
+}
+
+/// A rounding of this or that which few values show may be one of something else.
+void put_behind_rounding(Weighed& weighed) {
+  for (Diagnosis& d : weighed.fitting)
+    if (weighed.by_little.count(d.cause)) d.score = std::min(d.score, kRoundingByLittle);
+  rank(weighed.fitting);
 }
 
 bool failed(const Verification& v, std::string_view property) {
@@ -213,14 +222,18 @@ class Further {
                [this](const Companion& c) { return is_enough(c); }) {}
 
   FurtherCases& cases() { return cases_; }
-  /// The cause of a case whose formula is wrong, whatever fits: where it is.
-  std::vector<Diagnosis> wrong_formulas() const {
+  size_t count() const { return said_.size(); }  ///< of cases that said something
+  /// The cause of a case that is wrong by itself, whatever fits: where it is.
+  std::vector<Diagnosis> wrong_themselves() const {
     std::vector<Diagnosis> causes;
     for (size_t i = 0; i < said_.size(); ++i) {
-      if (said_[i].second.by != WrongBy::formula) continue;
+      if (said_[i].second.by == WrongBy::unknown) continue;
+      const bool formula = said_[i].second.by == WrongBy::formula;
       Diagnosis d;
-      d.cause = kOtherFormula, d.score = kWrongItself;
-      d.explanation = "what the property ran is wrong by itself: the formula differs there, not the rounding";
+      d.cause = formula ? kOtherFormula : kRounding, d.score = kWrongItself;
+      d.explanation = fmt::format("what the property ran is wrong by itself: the {} there",
+                                  formula ? "formula differs, not the rounding,"
+                                          : "formula is right, and more is rounded than is declared,");
       for (const std::string& line : places_[i])
         d.evidence.push_back(fmt::format("on {}: {}", said_[i].first, line));
       causes.push_back(std::move(d));
@@ -259,7 +272,7 @@ bool is_open(const Weighed& w) {
 /// What no meaning explains may be plainer where gradients are left out: a fault of both directions.
 void add_forward(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
                  const VerifyOptions& options, Weighed& own) {
-  if (!is_open(own) || !runs_backward(c)) return;
+  if (!runs_backward(c)) return;
   Case forward = c;
   forward.direction = Direction::forward, forward.final_state_gradient = false;
   Further further(kernel, op, backend, options, false);
@@ -293,7 +306,7 @@ Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verifica
   Further further(run.kernel, run.op, run.backend, options, !violated && formula);
   further.cases().run_companions(v.case_);
   further.add_to(own, !wrong);
-  if (wrong) add_forward(v.case_, run.kernel, run.op, run.backend, options, own);
+  if (wrong && is_open(own)) add_forward(v.case_, run.kernel, run.op, run.backend, options, own);
   return own;
 }
 
@@ -334,6 +347,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   if (unasked) evidence.checks = &*unasked;
   v.diagnosis = diagnose(evidence);
   Weighed weighed = weigh(run, options, v, overflow);
+  put_behind_rounding(weighed);
   std::optional<ShadowReport> shadow;
   const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
   if (weighed.tried > 0 && !named && !v.shadow && has_program && v.lane_instructions <= kShadowInstructions) {
@@ -361,10 +375,12 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   Weighed none;
   Further further(kernel, op, backend, options, true);
   further.cases().run(derived);
-  for (Diagnosis& d : further.wrong_formulas()) v.diagnosis.push_back(std::move(d));
+  for (Diagnosis& d : further.wrong_themselves()) v.diagnosis.push_back(std::move(d));
+  const size_t of_derived = further.count();
   further.cases().run_companions(v.case_);
   further.add_to(none, true);
-  add_forward(v.case_, kernel, op, backend, options, none);
+  const bool by_derived_alone = further.count() == of_derived;
+  if (is_open(none) || by_derived_alone) add_forward(v.case_, kernel, op, backend, options, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   locate_failed_property(kernel, options, derived, v);

@@ -148,6 +148,7 @@ void add_control_rows(std::vector<Row>& rows) {
       decode_barrier);
   add("{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias}", Kind::nothing, none, decode_anything,
       {.step = Step::fence});
+  add("fence.proxy.tensormap::generic", Kind::nothing, {Role::read}, decode_anything, {.step = Step::fence});
   add("fence.proxy.async{,.shared,.global}", Kind::nothing, none, decode_anything,
       {.step = Step::fence, .proxy = Proxy::async});
   add("{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing,

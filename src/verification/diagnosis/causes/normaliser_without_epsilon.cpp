@@ -1,7 +1,7 @@
 // Zero divided by zero: the numerator vanished with the weights that the divisor sums.
 #include <cmath>
 
-#include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/diagnosis/causes/division_by_zero.h"
 
 namespace assay {
 
@@ -13,7 +13,9 @@ Cause normaliser_without_epsilon() {
             if (!e.trace || e.trace->origin.kind != OriginKind::division_by_zero ||
                 !(std::isnan(e.trace->origin.result) || e.trace->nan_kind == OriginKind::zero_times_infinity))
               return d;
-            d.score = 0.85;
+            if (divides_by_decay(e)) return d;  // no sum of weights
+            // Of exponentials an epsilon would hide that the quotient is another one.
+            d.score = divides_by_vanished_exponentials(e) ? 0.5 : 0.85;
             d.evidence.push_back(e.trace->origin.sentence);
             d.explanation = "add an epsilon to the divisor: where no weight is left the quotient is then 0";
             return d;

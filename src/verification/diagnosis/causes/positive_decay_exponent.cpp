@@ -50,7 +50,8 @@ Cause positive_decay_exponent() {
             d.score = std::max(d.score, 0.3);
             const Origin& origin = e.trace->origin;
             if (!origin.operands.empty())
-              d.evidence.push_back(fmt::format("the argument was {:.6g} (base 2)", origin.operands[0].value));
+              d.evidence.push_back(fmt::format("the argument was {:.6g} (base 2)",
+                                               e.trace->exponent.value_or(origin.operands[0].value)));
             if (const std::optional<GateSpan> span = gate_span(e))
               d.evidence.push_back("it is minus the decay of " + rows_text(*span));
             return d;

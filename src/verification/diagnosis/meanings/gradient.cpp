@@ -303,6 +303,12 @@ std::vector<Variant> without_state_term(const FailingRun& run) {
     v.push_back({"dg lacks the product of the final state and its gradient",
                  [&run] { return without_product_of_states(run); }});
   }
+  return v;
+}
+
+std::vector<Variant> off_by_constant(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.backward || run.gates().empty()) return v;
   v.push_back({"dg is off by the same at every token of a sequence",
                [&run] { return without_constant(run, int64_t{1} << 40); }, 64});
   for (const int64_t C : chunk_sizes(run))
@@ -318,6 +324,10 @@ std::vector<Meaning> gradient_meanings() {
            "start the reverse scan from it", without_final_state},
           {"gate-gradient-without-final-state-term", "dg lacks <S_T, dS_T>",
            "add it to every token of the sequence", without_state_term},
+          {"gate-gradient-off-by-constant", "dg is off by the same at every token of a chunk or a sequence",
+           "what all of its tokens share, the product of a state and its gradient, is missing, counted twice "
+           "or another sequence's",
+           off_by_constant, 0.97},
           {"gate-gradient-not-summed", "dg lacks its reverse sum, or sums in the wrong direction",
            "dg_t sums what every later token gives", not_summed},
           {"gate-gradient-without-own-term", "dg lacks what its own token gives, or has one token's too many",
