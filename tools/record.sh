@@ -19,6 +19,8 @@ triton        numpy        tests/data/triton_gla_*.safetensors
 screenshots   a browser    tests/data/screenshots
 digests       a GPU        tests/data/digests_h200.txt: output bits of drawn cases
 fidelity      a GPU        tests/data/fidelity_h200.txt: results of each instruction form
+product       nvcc         tests/data/hopper_gemm.ptx, of tools/hopper/gemm.cu
+hopper        sm_90        tests/data/hopper_h200.txt: what programs of tensor copies and clusters leave in memory
 approximate   a GPU        tests/data/approximate_digests.bin.gz: approximate instructions on all inputs
 edges         sm_90        tests/data/mma_edges_*.bin.gz, approximate_sm90.bin.gz: tensor cores at the edges of their rule
 TABLE
@@ -62,6 +64,13 @@ PYTHON
     built fidelity
     "$build/tools/fidelity/fidelity" --log2 21 --seconds 130 --threads 16 >"$folder/fidelity"
     cp "$folder/fidelity" tests/data/fidelity_h200.txt ;;
+  product)
+    "$nvcc" -arch=sm_90a -ptx -std=c++17 -o "$folder/product" tools/hopper/gemm.cu
+    cp "$folder/product" tests/data/hopper_gemm.ptx ;;
+  hopper)
+    built hopper_programs
+    "$build/tools/hopper/hopper_programs" --backend cuda >"$folder/hopper"
+    cp "$folder/hopper" tests/data/hopper_h200.txt ;;
   approximate)
     "$nvcc" -std=c++20 -gencode arch=compute_90,code=compute_90 -O2 -I . -o "$folder/record" tools/record_approximate.cu
     "$folder/record" "$folder/digests.bin"

@@ -66,6 +66,24 @@ TEST(Cluster, AMappedAddressKnowsItsBlock) {
             (std::vector<uint32_t>{1021, 1122, 1220}));
 }
 
+TEST(Cluster, StoresThatCompleteAtAnMbarrierAreSeenBehindItsWait) {
+  const std::string body =
+      store_to_next +
+      "add.u32 %r10, %r1, 192; mapa.shared::cluster.u32 %r11, %r10, %r3; setp.eq.u32 %p1, %r32, 0;\n"
+      "@%p1 mbarrier.init.shared.b64 [%r10], 1; @%p1 fence.mbarrier_init.release.cluster;\n" +
+      meet +
+      "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 128;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], %r8, [%r11];\n"
+      "WAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r10], 0; @!%p4 bra WAIT;\nld.shared.u32 %d, "
+      "[%r7];\n" +
+      meet;
+  const Outcome outcome =
+      run_small({.declarations = tile, .body = body, .threads = 32, .blocks = 2, .cluster = {2, 1, 1}});
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  EXPECT_EQ(words_of(outcome)[3], 103u);
+  EXPECT_EQ(words_of(outcome)[35], 3u);
+}
+
 TEST(Cluster, RemoteMbarriersCountArrivals) {
   const std::string body =
       "mov.u32 %r1, tile; mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r32, 0;\n"

@@ -78,7 +78,7 @@ void each_pixel_run(const TileRequest& tile, const std::function<void(const Tile
       if (at[axis] < static_cast<int64_t>(map.sizes[axis]) + map.upper[axis - 1]) break;
       at[axis] = map.lower[axis - 1];
     }
-    if (axis == last) ++at[last];
+    if (axis == last) at[last] += map.steps[last];
   }
 }
 

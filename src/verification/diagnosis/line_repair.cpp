@@ -26,7 +26,7 @@ enum Simplicity { kChoice, kTerm, kStep, kRegister };
 constexpr size_t kOthers = 32;
 /// What mends less is no repair.
 constexpr double kMends = 0.7;
-constexpr double kOfSuspicion = 2;
+constexpr double kOfSuspicion = 1;
 constexpr size_t kLongestPath = 1000;
 constexpr double kAfterWhole = 1;  // seconds
 constexpr double kLeastWeight = 0.1;
@@ -378,7 +378,8 @@ class Search {
     Repair repair{link_of(*code.module, op.function, op.instruction, source_), sentence_of(code, c),
                   c.simplicity, verdict.whole ? 0 : std::max(verdict.left, 1e-6)};
     if (c.change.of == OpChange::Of::guard && op.kind == vm::Kind::branch) add_decided(code, op, repair);
-    if (verdict.whole && first_whole_ < 0) first_whole_ = seconds();
+    const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
+    if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
   }
 

@@ -117,7 +117,7 @@ std::vector<bool> TellingCase::wrong_elements(const std::string& output) const {
 
 size_t TellingCase::judged_elements() const {
   size_t count = 0;
-  for (const Tensor& output : wrong) count += wrong_elements(output.name).size();
+  for (const auto& [name, values] : expected) count += wrong_elements(name).size();
   return count;
 }
 

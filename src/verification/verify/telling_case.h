@@ -23,7 +23,7 @@ struct TellingCase {
 
   /// Element by element of an output: is it wrong?
   std::vector<bool> wrong_elements(const std::string& output) const;
-  size_t judged_elements() const;  ///< of the outputs with wrong ones
+  size_t judged_elements() const;  ///< of all outputs
   /// Wrong elements, and right ones of all outputs: some of each, evenly chosen.
   std::vector<JudgedElement> sample() const;
   /// Of outputs of a changed program, rounded like `rounded`, those of the program as it is: errors that its

@@ -34,8 +34,8 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
               : fences                            ? Act::fence
                                                   : Act::none;
   facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
-  facts.strong = (mbarrier && !sets_up) || signature.flow() == Flow::atomic ||
-                 (order != Order::none && order != Order::weak);
+  facts.strong = (mbarrier && !sets_up && signature.flow() == Flow::none) ||
+                 signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
   return facts;
 }
 
@@ -147,6 +147,8 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   });
   if (meets) warps_[warp.index].product = warps_[warp.index].time, order_members(warp, ~0u);
   if (!loads && f.strong) through_location(warp, op, mask);
+  if (flow == Flow::store && signature(op).meaning->asynchronous.completion == Completion::mbarrier)
+    release_at_barrier(warp, op, mask);
 }
 
 /// Lanes of one store that share an address: all but the last are left out, and a finding if their values

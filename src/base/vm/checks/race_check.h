@@ -151,6 +151,7 @@ class RaceCheck : public Check<RaceFacts> {
   void touch(const Touch&, Remember = Remember::judged);
   void issue(Warp&, const Op&);
   void wait_for_products(const Warp&);
+  void release_at_barrier(Warp&, const Op&, uint32_t mask);
   static void join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from);
   void arrive_for(const Warp&, const Landing&, const Issued&);
   bool repeats_contents(size_t granule);

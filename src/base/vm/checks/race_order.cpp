@@ -133,6 +133,17 @@ void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& loc
     location.blocks[block] = std::max(location.blocks[block], time);
 }
 
+/// st.async: its mbarrier hands on what the thread knew.
+void RaceCheck::release_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
+  uint64_t barrier[32];
+  lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
+  WarpOrder& order = warps_[warp.index];
+  each_lane(mask, [&](int lane) {
+    release(order, warp.index, lane, locations_[shared_place(warp, barrier[lane], 8, true)]);
+  });
+  advance(order);
+}
+
 /// An atomic, or a load or store of that kind, hands on what was known there and, after a fence, what the
 /// block has done.
 void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {

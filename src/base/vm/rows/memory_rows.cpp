@@ -3,6 +3,7 @@
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/mbarrier.h"
 #include "src/base/vm/memory.h"
 #include "src/base/vm/rows/warp_rows.h"
 #include "src/base/vm/warp.h"
@@ -146,6 +147,31 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
 }
 
+/// st.async: its bytes complete at an mbarrier as they are stored, which is one of the times that hardware
+/// may choose. s[2] + offset2: the mbarrier.
+bool store_async(Warp& warp, const Op& op, uint32_t mask) {
+  uint64_t barrier[32];
+  lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
+  if (!store(warp, op, mask)) return false;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const uint64_t place = shared_place(warp, barrier[lane], 8, true);
+    if (place == no_shared || barrier[lane] % 8 != 0)
+      return bad_access(warp, op, lane, barrier[lane], 8, Space::shared, place != no_shared);
+    if (!complete_bytes(warp, op, lane, place, uint32_t{op.element_bytes} * op.vector_length)) return false;
+  }
+  return true;
+}
+
+void decode_store_async(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 3, 3);
+  decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
+  if (instruction.operands[2].kind != Operand::Kind::address)
+    decoder.fail(instruction, "expected an address in brackets");
+  std::tie(op.s[2], op.offset2) = decoder.second_address(instruction.operands[2], &op.address2_wide);
+  op.in_cluster = true;
+}
+
 /// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
 /// in windows.
 bool convert_address(Warp& warp, const Op& op, uint32_t mask) {
@@ -208,6 +234,12 @@ void add_memory_rows(std::vector<Row>& rows) {
                decode_load);
   add_warp_row(rows, std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types,
                {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
+  add_warp_row(rows,
+               "st.async.shared.mbarrier::complete_tx::bytes{,.v2,.v4}.{b32,u32,s32,f32,b64,u64,s64,f64}",
+               {.flow = Flow::store,
+                .operands = {Role::store_to, Role::read, Role::modify_at},
+                .asynchronous = {Completion::mbarrier, Step::arrive}},
+               store_async, decode_store_async);
   add_warp_row(rows, "cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", {.flow = Flow::address},
                convert_address, decode_convert_address);
   add_warp_row(rows, "isspacep.{global,shared,shared::cluster,local}", {.flow = Flow::comparison}, is_space,
