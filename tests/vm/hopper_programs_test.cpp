@@ -37,8 +37,11 @@ TEST(HopperPrograms, LeaveTheBitsOfAnH200) {
   const auto machine = make_vm_backend({.threads = 1});
   for (const NamedProgram& program : programs()) {
     const auto found = left.find(program.name);
-    if (found == left.end()) continue;
     const Outcome outcome = machine->run(program.program, program.inputs);
+    if (found == left.end()) {  // an illegal instruction there
+      EXPECT_TRUE(outcome.trap) << program.name;
+      continue;
+    }
     ASSERT_FALSE(outcome.trap) << program.name << ": " << outcome.trap->message;
     EXPECT_EQ(fmt::format("{:016x}", digest(outcome.outputs)), found->second) << program.name;
     left.erase(found);
@@ -73,7 +76,7 @@ TEST(HopperPrograms, AreSilentUnderTheChecks) {
     std::optional<Trap> trap;
     const CheckReport report =
         vm::run_checked(program.program, program.inputs, vm::MachineOptions{.threads = 1}, {}, &trap);
-    EXPECT_FALSE(trap) << trap->message;
+    if (trap) continue;
     for (const CheckFinding& finding : report.findings)
       if (!drawn || finding.kind != CheckKind::never_written)  // three words beside the first one
         ADD_FAILURE() << program.name << ": " << name_of(finding.kind) << ": " << finding.message;
@@ -85,8 +88,7 @@ TEST(HopperPrograms, EveryTileArrives) {
   int loads = 0;
   for (const NamedProgram& program : programs()) {
     const Outcome outcome = machine->run(program.program, program.inputs);
-    ASSERT_FALSE(outcome.trap) << program.name << ": " << outcome.trap->message;
-    if (!outcome.outputs.contains("other")) continue;
+    if (outcome.trap || !outcome.outputs.contains("other")) continue;
     ++loads;
     EXPECT_EQ(outcome.outputs.at("other").bits(0), 1u) << program.name;
   }

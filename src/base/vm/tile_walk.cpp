@@ -91,6 +91,21 @@ uint32_t width_of(TileMap::Element element) {
   return widths[static_cast<size_t>(element)];
 }
 
+const char* illegal_request(const TileRequest& tile) {
+  const TileMap& map = *tile.map;
+  if (static_cast<int64_t>(tile.coordinates[0]) * width_of(map.element) % 16 != 0)
+    return "the tile begins at an element of the innermost axis that is no multiple of 16 bytes";
+  const auto negative = [](int32_t x) { return x < 0; };
+  if (tile.stores && (std::any_of(tile.coordinates.begin(), tile.coordinates.end(), negative) ||
+                      std::any_of(map.lower.begin(), map.lower.end(), negative)))
+    return "a tile that is stored begins in front of the tensor";
+  for (size_t i = 0; i < map.lower.size(); ++i)
+    if (tile.coordinates[i + 1] < map.lower[i] ||
+        tile.coordinates[i + 1] >= static_cast<int64_t>(map.sizes[i + 1]) + map.upper[i])
+      return "the first pixel is not between the corners of im2col";
+  return nullptr;
+}
+
 uint64_t bytes_of_tile(const TileMap& map) {
   uint64_t bytes = width_of(map.element);
   if (map.is_im2col()) return bytes * map.channels * map.pixels;

@@ -27,6 +27,8 @@ struct TileRun {
   bool inside = true;  ///< of the tensor
 };
 
+/// Why an H200 would find the request an illegal instruction (measured); null: it would not.
+const char* illegal_request(const TileRequest&);
 /// Bytes that a whole tile has, what lies outside the tensor included.
 uint64_t bytes_of_tile(const TileMap&);
 /// Bytes of shared memory from its first to its last. Rows of a swizzled tile begin at multiples of the
