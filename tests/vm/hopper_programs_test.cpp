@@ -1,11 +1,15 @@
 // Programs of tensor copies and clusters against what an H200 left in memory, and a product of matrices
 // against arithmetic.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <map>
 
 #include "src/base/backend/backend.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/verification/compare/digest.h"
 #include "tools/hopper/programs.h"
 
 namespace assay::hopper {
@@ -16,6 +20,30 @@ NamedProgram named(const std::string& name) {
     if (program.name == name) return std::move(program);
   ADD_FAILURE() << "no program " << name;
   return {};
+}
+
+/// Name -> digest in hex.
+std::map<std::string, std::string> recorded() {
+  std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/tests/data/hopper_h200.txt");
+  std::map<std::string, std::string> digests;
+  for (std::string line; std::getline(file, line);)
+    if (!line.starts_with('#')) digests[line.substr(0, line.find(' '))] = line.substr(line.find(' ') + 1);
+  return digests;
+}
+
+TEST(HopperPrograms, LeaveTheBitsOfAnH200) {
+  std::map<std::string, std::string> left = recorded();
+  ASSERT_GT(left.size(), 300u);
+  const auto machine = make_vm_backend({.threads = 1});
+  for (const NamedProgram& program : programs()) {
+    const auto found = left.find(program.name);
+    if (found == left.end()) continue;
+    const Outcome outcome = machine->run(program.program, program.inputs);
+    ASSERT_FALSE(outcome.trap) << program.name << ": " << outcome.trap->message;
+    EXPECT_EQ(fmt::format("{:016x}", digest(outcome.outputs)), found->second) << program.name;
+    left.erase(found);
+  }
+  for (const auto& [name, digest] : left) ADD_FAILURE() << name << " is recorded, but no program";
 }
 
 TEST(HopperPrograms, AMultipliedMatrixIsTheProduct) {

@@ -21,8 +21,10 @@ void visit_row(const TileRequest& tile, int64_t first, uint32_t count, bool insi
                uint32_t shared, const std::function<void(const TileRun&)>& visit) {
   const uint32_t width = width_of(tile.map->element);
   const auto size = static_cast<int64_t>(tile.map->sizes[0]);
+  const int64_t piece = tile.stores ? std::max<int64_t>(1, 16 / width) : 1;
   const int64_t begin = inside ? std::clamp<int64_t>(-first, 0, count) : count,
-                end = inside ? std::clamp<int64_t>(size - first, begin, count) : count;
+                end = inside ? std::clamp<int64_t>((size - first + piece - 1) / piece * piece, begin, count)
+                             : count;
   const auto run = [&](int64_t from, int64_t to, bool there) {
     if (from == to) return;
     const auto bytes = static_cast<uint32_t>(to - from) * width;

@@ -16,6 +16,7 @@ struct TileRequest {
   uint64_t base = 0;                     ///< of the tensor
   std::array<int32_t, 5> coordinates{};  ///< of its first element, innermost first
   std::array<uint16_t, 3> offsets{};     ///< of im2col
+  bool stores = false;                   ///< then 16 bytes with any element inside are inside (measured)
 };
 
 /// Bytes that lie together in global memory; in shared memory before swizzling.

@@ -92,7 +92,7 @@ bool copy_tile(Warp& warp, const Op& op, int lane, const PlacedTileMap& placed, 
   if (!shared.found || address % tile_alignment != 0)
     return bad_access(warp, op, lane, address, shared.found ? tile_alignment : static_cast<uint32_t>(bytes),
                       Space::shared, shared.found);
-  TileRequest tile{&placed.map, placed.address, {}, {}};
+  TileRequest tile{&placed.map, placed.address, {}, {}, !form.to_shared};
   for (size_t i = 0; i < form.axes; ++i)
     tile.coordinates[i] = static_cast<int32_t>(warp.word(op.slots[bulk_coordinates + i])[lane]);
   for (size_t i = 0; i < tile.offsets.size(); ++i)
