@@ -87,7 +87,7 @@ void LaunchFile::read_modules(const std::vector<std::string>& given) {
   const auto add = [&](const std::string& path, std::string text) {
     modules_.push_back(
         {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(std::move(text))});
-    for (const ptx::Function& f : ptx::parse(*modules_.back().ptx, path).functions)
+    for (const ptx::Function& f : ptx::parse_functions(*modules_.back().ptx, path).functions)
       if (f.entry && f.defined) entries_.push_back({modules_.size() - 1, f.name, source_name_of(f.name)});
   };
   for (const std::string& path : given) add(path, read_file(path));
@@ -178,7 +178,7 @@ class ProgramMaker {
   void add_step(const JsonNode& node) {
     if (node.is_object() && node.has("fill")) return add_fill_step(node);
     if (node.is_object() && node.has("copy")) return add_copy_step(node);
-    node.keys({"function", "grid", "block", "shared", "arguments"});
+    node.keys({"function", "grid", "block", "shared", "cooperative", "arguments"});
     Launch launch;
     const auto& entry = find(node.get("function", "the entry to launch, by its name in PTX or in C++"));
     launch.module = file_.modules_[entry.module].name, launch.function = entry.name;
@@ -189,6 +189,7 @@ class ProgramMaker {
       launch.shared_bytes =
           static_cast<uint32_t>(evaluate_integer(shared.expression(), scope_, shared.place(), 0, 1 << 20));
     }
+    if (node.has("cooperative")) launch.cooperative = node.get("cooperative", "").boolean();
     for (const JsonNode& item : node.get("arguments", "one per parameter of the entry, in order").items())
       launch.arguments.push_back(read_launch_argument(item, scope_, shapes_));
     made_.program.launches.push_back(std::move(launch));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/printable.h"
 #include "src/base/tensor/npy.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/cli/commands.h"
@@ -48,10 +49,16 @@ struct CheckCommand {
     TensorMap expected;
     if (!expect.empty()) expected = read_tensors(expect), options.expected = &expected;
     options.tolerance = tolerance;
+    Outcome first;
+    options.ran = [&](const Outcome& outcome) {
+      first.printed = outcome.printed, first.not_printed = outcome.not_printed;
+    };
     Verification result = [&] {
       const PassingLine passing(fmt::format("checking {} on {} ...", capsule.name, on.primary->name()));
       return check_program(capsule.name, capsule.program, capsule.inputs, options);
     }();
+    for (const std::string& line : first.printed) fmt::print("printed  {}\n", ptx::printable(line));
+    if (first.not_printed > 0) fmt::print("printed  {} more\n", first.not_printed);
     program.describe(capsule, result);
     const int status = conclude(output, findings, result);
     if (precision) print_shadow(output.console(), result);

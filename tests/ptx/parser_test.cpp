@@ -156,6 +156,13 @@ TEST(Parser, SaysWhereTheTextIsWrong) {
   }
 }
 
+TEST(Parser, AnOpcodeMayHaveBlanksBeforeItsDots) {
+  const Module module =
+      parse(head + ".visible .entry k()\n{\n.reg .b32 %r<3>;\nxor  .b32 %r1, %r2, 1;\n}\n", "t.ptx");
+  EXPECT_EQ(module.functions[0].body[0].opcode, "xor.b32");
+  EXPECT_EQ(module.functions[0].body[0].operands.size(), 3u);
+}
+
 TEST(Parser, ABodyThatCannotBeReadRefusesItsFunctionAlone) {
   const std::string text =
       head + ".global .texref tex;\n.visible .entry bad()\n{\n{ strange construct; }\nret;\n}\n" +

@@ -68,11 +68,22 @@ TEST(Programs, GiveWhatTheHostComputes) {
   }
 }
 
+TEST(Programs, PrintAndAllocateAsNvccCompilesIt) {
+  Words in(32);
+  for (uint32_t i = 0; i < 32; ++i) in[i] = 3 * i;
+  const Outcome printing = run("printing", in, 32, {1, 1, 1}, {32, 1, 1}, 8);
+  ASSERT_FALSE(printing.trap) << printing.trap->message;
+  ASSERT_EQ(printing.printed.size(), 32u);
+  EXPECT_EQ(printing.printed[5], "block (0,0,0), thread (5,0,0): 15");
+  const Outcome allocation = run("allocation", in, 32, {1, 1, 1}, {32, 1, 1}, 8);
+  ASSERT_FALSE(allocation.trap) << allocation.trap->message;
+  for (int64_t i = 0; i < 32; ++i)
+    EXPECT_EQ(allocation.outputs.at("out").bits(i), in[static_cast<size_t>(i)]);
+}
+
 TEST(Programs, AreRefusedByTheNameOfWhatIsMissing) {
   const std::pair<const char*, const char*> refused[] = {
       {"recursion", "recursion is not supported"},
-      {"printing", "vprintf"},
-      {"allocation", "malloc"},
       {"several_gpus", "multimem"},
       {"texture", "tex.1d"},
   };

@@ -30,6 +30,16 @@ TEST(TileWalk, BoxesTakeWhatIsInsideTheTensor) {
   EXPECT_EQ(elements_of({&map, 4096, {7, 0}, {}}), std::vector<int64_t>(8, -1));
 }
 
+TEST(TileWalk, StoresWriteWholePiecesOfSixteenBytes) {
+  const TileMap map{
+      .element = TileMap::Element::f32, .sizes = {5, 3}, .strides = {32}, .box = {8, 1}, .steps = {1, 1}};
+  EXPECT_EQ(elements_of({&map, 4096, {0, 2}, {}, false}),
+            (std::vector<int64_t>{16, 17, 18, 19, 20, -1, -1, -1}));
+  EXPECT_EQ(elements_of({&map, 4096, {0, 2}, {}, true}),
+            (std::vector<int64_t>{16, 17, 18, 19, 20, 21, 22, 23}));
+  EXPECT_EQ(elements_of({&map, 4096, {8, 2}, {}, true}), std::vector<int64_t>(8, -1));
+}
+
 TEST(TileWalk, StepsPassElementsOver) {
   const TileMap map{
       .element = TileMap::Element::u8, .sizes = {16, 9}, .strides = {16}, .box = {16, 5}, .steps = {1, 2}};

@@ -192,21 +192,24 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const D
 
 namespace {
 
-CUresult launch_clusters(const Driver& driver, const Launch& launch, CUfunction function, void** parameters) {
+CUresult launch_with_attribute(const Driver& driver, const Launch& launch, CUfunction function,
+                               void** parameters) {
   if (!driver.cuLaunchKernelEx)
     throw BadInput(launch.function +
-                   ": the NVIDIA driver launches no clusters; one for CUDA 12 or newer is needed");
+                   ": the NVIDIA driver launches neither clusters nor whole grids together; one for CUDA 12 "
+                   "or newer is needed");
   constexpr uint32_t portable = 8;
   const auto [x, y, z] = launch.cluster;
   if (x * y * z > portable)
     driver.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
                  launch.function);
-  CUlaunchAttribute clusters{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 0, {x, y, z}};
+  CUlaunchAttribute attribute{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 0, {x, y, z}};
+  if (launch.cooperative) attribute = {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 0, {1}};
   const CUlaunchConfig config{{launch.grid[0], launch.grid[1], launch.grid[2]},
                               {launch.block[0], launch.block[1], launch.block[2]},
                               launch.shared_bytes,
                               nullptr,
-                              &clusters,
+                              &attribute,
                               1};
   return driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
 }
@@ -224,8 +227,8 @@ std::optional<Trap> CudaContext::enqueue(const PreparedLaunch& prepared) {
   std::vector<void*> parameters;
   for (const auto& bytes : prepared.arguments) parameters.push_back(const_cast<std::byte*>(bytes.data()));
   const CUresult result =
-      launch.cluster[0] != 0
-          ? launch_clusters(driver_, launch, prepared.function, parameters.data())
+      launch.cluster[0] != 0 || launch.cooperative
+          ? launch_with_attribute(driver_, launch, prepared.function, parameters.data())
           : driver_.cuLaunchKernel(prepared.function, launch.grid[0], launch.grid[1], launch.grid[2],
                                    launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
                                    nullptr, parameters.data(), nullptr);

@@ -75,7 +75,7 @@ std::string InstructionText::joined() const {
 }
 
 MutableText::MutableText(std::shared_ptr<const std::string> text, std::string path)
-    : text_(std::move(text)), module_(parse(*text_, std::move(path))) {
+    : text_(std::move(text)), module_(parse_functions(*text_, std::move(path))) {
   line_starts_.push_back(0);
   for (size_t i = 0; i < text_->size(); ++i)
     if ((*text_)[i] == '\n') line_starts_.push_back(i + 1);

@@ -106,6 +106,9 @@ struct Outcome {
   TensorMap changed_inputs;              ///< inputs that the launches wrote to, as they left them
   std::vector<ExponentRange> exponents;  ///< vm only
   std::vector<BranchSides> branches;     ///< vm only, by launch, where asked for
+  std::vector<std::string> printed;      ///< vm only: by printf, a line each, as far as there is room
+  uint64_t not_printed = 0;              ///< lines beyond that
+  bool together = false;                 ///< vm only: blocks wait for each other, and had to run together
   uint64_t lane_instructions = 0;        ///< vm only
   double seconds = 0;                    ///< wall clock of the launches (cuda: events)
 };
@@ -116,6 +119,9 @@ void fields(Io& io, Outcome& x) {
   ASSAY_FIELD(changed_inputs);
   ASSAY_FIELD(exponents);
   ASSAY_FIELD(branches);
+  ASSAY_FIELD(printed);
+  ASSAY_FIELD(not_printed);
+  ASSAY_FIELD(together);
   ASSAY_FIELD(lane_instructions);
   ASSAY_FIELD(seconds);
 }

@@ -34,6 +34,7 @@ struct Launch {
   uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
   std::array<uint32_t, 3> cluster{};  ///< blocks that are launched together; zeros: as the entry says
+  bool cooperative = false;           ///< all blocks run together, and may wait for each other: grid.sync()
 };
 template <typename Io>
 void fields(Io& io, Launch& x) {
@@ -44,6 +45,7 @@ void fields(Io& io, Launch& x) {
   ASSAY_FIELD(shared_bytes);
   ASSAY_FIELD(arguments);
   ASSAY_FIELD(cluster);
+  ASSAY_FIELD(cooperative);
 }
 
 /// PTX text of one module; `path` is for messages only.

@@ -261,6 +261,7 @@ void Parser::instruction() {
   }
   made.opcode = std::string(lex_.opcode());
   if (made.opcode.empty()) lex_.fail("expected an instruction");
+  while (lex_.accept('.')) made.opcode += "." + std::string(lex_.opcode());  // "xor  .b32"
   while (!lex_.accept(';')) {
     made.operands.push_back(operand());
     if (lex_.peek() != ';') lex_.expect(',');

@@ -19,6 +19,8 @@ uint32_t special_value(const std::string& name, const Warp& warp, uint32_t lane)
   const LaunchContext& context = *block.context;
   const Launch& launch = *context.launch;
   const auto& size = launch.block;
+  const auto cluster = context.together ? std::array<uint32_t, 3>{1, 1, 1} : context.cluster;
+  const uint32_t rank = context.together ? 0 : warp.rank;
   const uint32_t thread = 32 * warp.number + lane;
   const auto axis = [&name] { return static_cast<size_t>(name.back() - 'x'); };
   const bool whole = name.back() != 'w';
@@ -37,12 +39,14 @@ uint32_t special_value(const std::string& name, const Warp& warp, uint32_t lane)
   if (name == "%dynamic_smem_size") return launch.shared_bytes;
   if (name == "%total_smem_size") return block.shared_bytes;
   if (name == "%is_explicit_cluster") return context.explicit_cluster;
-  if (name == "%cluster_ctarank") return warp.rank;
-  if (name == "%cluster_nctarank") return block.members;
-  if (name.starts_with("%nclusterid.") && whole) return launch.grid[axis()] / context.cluster[axis()];
-  if (name.starts_with("%clusterid.") && whole) return block.index[axis()] / context.cluster[axis()];
-  if (name.starts_with("%cluster_ctaid.") && whole) return unfold(warp.rank, context.cluster)[axis()];
-  if (name.starts_with("%cluster_nctaid.") && whole) return context.cluster[axis()];
+  if (name == "%cluster_ctarank") return rank;
+  if (name == "%cluster_nctarank") return count_of(cluster);
+  if (name.starts_with("%nclusterid.") && whole) return launch.grid[axis()] / cluster[axis()];
+  if (name.starts_with("%clusterid.") && whole) return member_of(warp)[axis()] / cluster[axis()];
+  if (name.starts_with("%cluster_ctaid.") && whole) return unfold(rank, cluster)[axis()];
+  if (name.starts_with("%cluster_nctaid.") && whole) return cluster[axis()];
+  if (name == "%envreg1") return static_cast<uint32_t>(context.grid_workspace >> 32);
+  if (name == "%envreg2") return static_cast<uint32_t>(context.grid_workspace);
   if (name == "%nsmid") return 1;
   return 0;  // clocks, timers, multiprocessor and grid numbers: no kernel result may depend on them
 }

@@ -60,7 +60,20 @@ std::shared_ptr<const Code> Decoder::decode() {
     code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
   relocate_constants();
   resolve_signatures();
+  code_->spins = std::any_of(code_->ops.begin(), code_->ops.end(), [&](const Op& op) { return spins(op); });
   return code_;
+}
+
+/// A branch back over what reads another thread's writes.
+bool Decoder::spins(const Op& branch) const {
+  const auto at = static_cast<int32_t>(code_->index(branch));
+  if (branch.kind != Kind::branch || branch.target < 0 || branch.target > at) return false;
+  return std::any_of(code_->ops.begin() + branch.target, code_->ops.begin() + at, [&](const Op& op) {
+    const Signature& s = code_->signature(op);
+    if (s.flow() == Flow::atomic)
+      return s.form.combine == ptx::Combine::cas || s.form.combine == ptx::Combine::exch;
+    return s.flow() == Flow::load && s.form.order != ptx::Order::none && s.form.order != ptx::Order::weak;
+  });
 }
 
 void Decoder::function(int32_t index) {

@@ -45,7 +45,9 @@ int32_t Decoder::argument_variable(const ptx::Instruction& instruction, const Op
 void Decoder::call_function(const ptx::Instruction& instruction, const CallSite& site, int32_t callee,
                             Op& op) {
   const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
-  if (!target.defined && target.name == "__assertfail") return call_assertion(instruction, site, op);
+  if (!target.defined && call_system(instruction, site, target, op)) return;
+  if (!target.defined && (target.name.starts_with("__cudaCDP") || target.name.starts_with("cudaGraph")))
+    fail(instruction, target.name + ": dynamic parallelism is not supported");
   if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
   if (target.entry) fail(instruction, target.name + " is an entry, not a function");
   if (call_graph_.is_recursive(function_, callee)) fail(instruction, "recursion is not supported");
@@ -83,21 +85,47 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
   op = copy;
 }
 
-/// What assert() calls where it fails: __assertfail(message, file, line, function, character size). Op::slots
-/// holds the arguments' places in local memory.
-void Decoder::call_assertion(const ptx::Instruction& instruction, const CallSite& site, Op& op) {
-  if (!site.arguments || site.arguments->elements.size() != 5) fail(instruction, "takes 5 arguments");
-  std::vector<Slot> places;
-  static constexpr int64_t bytes[] = {8, 8, 4, 8, 8};
-  for (const Operand& argument : site.arguments->elements) {
+/// Calls that the system answers. Op::slots holds the arguments' places in local memory; the result takes the
+/// first one's. False: it knows no such function.
+bool Decoder::call_system(const ptx::Instruction& instruction, const CallSite& site,
+                          const ptx::Function& target, Op& op) {
+  struct Known {
+    std::string_view name;
+    const char* row;
+    std::vector<int64_t> arguments;  ///< bytes
+    int64_t result;
+  };
+  static const Known known[] = {{"vprintf", "call vprintf", {8, 8}, 4},
+                                {"malloc", "call malloc", {8}, 8},
+                                {"free", "call free", {8}, 0},
+                                {"__assertfail", "call assertion", {8, 8, 4, 8, 8}, 0}};
+  const auto found = std::find_if(std::begin(known), std::end(known),
+                                  [&](const Known& each) { return each.name == target.name; });
+  if (found == std::end(known)) return false;
+  const auto place = [&](const Operand& argument, int64_t bytes) {
     const int32_t local = argument_variable(instruction, argument);
-    if (here().variables[static_cast<size_t>(local)].bytes != bytes[places.size()])
+    if (here().variables[static_cast<size_t>(local)].bytes != bytes)
       fail(instruction, "wrong size of an argument");
-    places.push_back(static_cast<Slot>(function_offsets_.at({function_, local})));
-  }
-  op.row = find_row("call assertion");
+    return static_cast<Slot>(function_offsets_.at({function_, local}));
+  };
+  if (!site.arguments || site.arguments->elements.size() != found->arguments.size())
+    fail(instruction, "takes " + std::to_string(found->arguments.size()) + " arguments");
+  std::vector<Slot> places;
+  for (const Operand& argument : site.arguments->elements)
+    places.push_back(place(argument, found->arguments[places.size()]));
+  op.row = find_row(found->row);
   op.kind = op.row->kind;
   set_slots(op, places);
+  if (target.name == "malloc") code_->heap = code_->global_atomics = true;
+  if (!site.returns || site.returns->elements.empty()) return true;
+  Op copy = op;
+  copy.row = find_row("call results");
+  copy.kind = copy.row->kind;
+  set_slots(copy,
+            {places[0], place(site.returns->elements[0], found->result), static_cast<Slot>(found->result)});
+  code_->ops.push_back(op);
+  op = copy;
+  return true;
 }
 
 /// An indirect call: "is it this function? then call it" for every function whose address the module takes

@@ -64,7 +64,8 @@ class Decoder {
 
   void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
   int32_t argument_variable(const ptx::Instruction&, const ptx::Operand&) const;
-  void call_assertion(const ptx::Instruction&, const CallSite&, Op&);
+  bool call_system(const ptx::Instruction&, const CallSite&, const ptx::Function&, Op&);
+  bool spins(const Op& branch) const;
   void call_address(const ptx::Instruction&, const CallSite&, Op&);
   bool takes(const CallSite&, const ptx::Function&) const;
   bool is_too_wide(const ptx::Operand&, ptx::Type);

@@ -88,13 +88,15 @@ class Engine {
 
  private:
   static constexpr bool has(unsigned one) { return (Trace::hooks & one) != 0; }
-  /// Instructions before other warps get a turn (a warp may spin on another); of a shuffled order.
+  /// Instructions before other warps get a turn (a warp may spin on another); of a shuffled order, and of
+  /// blocks that run together.
   static constexpr uint64_t slice = uint64_t{1} << 18, short_slice = 300;
 
   void run_warp(Warp& warp) {
     const Op* const code = warp.block->context->code->ops.data();
     const uint64_t budget = warp.block->context->instruction_budget;
-    const uint64_t turn = warp.block->context->order > 1 ? short_slice : slice;
+    const LaunchContext& context = *warp.block->context;
+    const uint64_t turn = context.order > 1 || context.together ? short_slice : slice;
     uint64_t stop = std::min(budget, warp.executed + turn);
     uint64_t executed = warp.executed, lanes = 0;
     alignas(64) uint64_t scratch[32];

@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
 constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
+constexpr uint64_t grid_workspace_bytes = 256;
+constexpr uint64_t largest_together = uint64_t{1} << 30;  // bytes of the blocks of a launch that run together
 constexpr uint32_t largest_cluster = 16;  // blocks, with cudaFuncAttributeNonPortableClusterSizeAllowed
 constexpr uint32_t largest_shared = 227 * 1024;  // bytes per block, the most an sm_90 block may have
 
@@ -133,6 +135,19 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
     refuse_missing_forms(*codes_.back(), *context_.tensor_core);
   }
   allocate(inputs);
+  for (const auto& code : codes_) {
+    if (!code->heap || calls_.heap != 0) continue;
+    auto& heap = bytes_["device heap"];
+    heap.assign(DeviceCalls::heap_bytes, std::byte{program.poison});
+    calls_.heap = memory_.add("device heap", heap.data(), heap.size(), nullptr);
+  }
+  context_.calls = &calls_;
+  if (std::any_of(program.launches.begin(), program.launches.end(),
+                  [](const Launch& l) { return l.cooperative; })) {
+    auto& workspace = bytes_["grid workspace"];
+    workspace.assign(grid_workspace_bytes, std::byte{0});
+    grid_workspace_ = memory_.add("grid workspace", workspace.data(), workspace.size(), nullptr);
+  }
   for (size_t i = 0; i < program.launches.size(); ++i) lay_out_parameters(i);
 }
 
@@ -271,6 +286,30 @@ BlockList PreparedProgram::blocks(size_t index) const {
   return {count, std::move(chosen), Permutation(options_.order, count)};
 }
 
+/// A cooperative launch, or one of blocks that wait for each other, as far as there is memory for all of
+/// them.
+bool PreparedProgram::runs_together(size_t index) const {
+  const Launch& launch = program_.launches[index];
+  const Code& code = *codes_[index];
+  const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  if (!launch.cooperative && !(options_.together && code.spins)) return false;
+  if (!program_.blocks.empty() ||
+      code.module->functions[static_cast<size_t>(code.entry)].required_cluster[0] > 0 ||
+      launch.cluster[0] > 0) {
+    if (!launch.cooperative) return false;
+    throw BadInput(fmt::format("{}: the cooperative launch of {} cannot have clusters, nor some blocks alone",
+                               program_.name, launch.function));
+  }
+  const uint64_t block =
+      code.shared_bytes + uint64_t{launch.shared_bytes} +
+      warps_of(launch, {1, 1, 1}) * (uint64_t{code.file_bytes} + 32 * uint64_t{code.local_bytes} + 2048);
+  if (blocks <= largest_together / block) return true;
+  if (!launch.cooperative) return false;
+  throw BadInput(
+      fmt::format("{}: the {} blocks of the cooperative launch of {} need {} MiB, too much to run together",
+                  program_.name, blocks, launch.function, (blocks * block) >> 20));
+}
+
 /// Arguments in the order of the entry's parameters; sizes must agree.
 void PreparedProgram::lay_out_parameters(size_t index) {
   const Launch& launch = program_.launches[index];
@@ -295,8 +334,13 @@ void PreparedProgram::lay_out_parameters(size_t index) {
     throw BadInput(fmt::format("{} needs {} bytes of shared memory, a block has {}", who,
                                uint64_t{code.shared_bytes} + launch.shared_bytes, largest_shared));
 
-  const std::array<uint32_t, 3> cluster = cluster_of(launch, entry, who);
-  if (uint64_t{count_of(cluster)} > largest_cluster)
+  if (runs_together(index)) {
+    clusters_.push_back(launch.grid);
+  } else {
+    clusters_.push_back(cluster_of(launch, entry, who));
+  }
+  const std::array<uint32_t, 3>& cluster = clusters_.back();
+  if (!runs_together(index) && uint64_t{count_of(cluster)} > largest_cluster)
     throw BadInput(fmt::format("{} has clusters of {} blocks, at most {} are possible", who,
                                count_of(cluster), largest_cluster));
   for (size_t i = 0; i < 3; ++i)
@@ -304,7 +348,6 @@ void PreparedProgram::lay_out_parameters(size_t index) {
       throw BadInput(
           fmt::format("{} has a grid of {} x {} x {} blocks, which clusters of {} x {} x {} do not fill", who,
                       launch.grid[0], launch.grid[1], launch.grid[2], cluster[0], cluster[1], cluster[2]));
-  clusters_.push_back(cluster);
 
   std::vector<std::byte> block(entry.parameters.empty() ? 0
                                                         : static_cast<size_t>(entry.parameters.back().offset +
@@ -368,6 +411,8 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
   context_.cluster = clusters_[index];
   context_.explicit_cluster =
       launch.cluster[0] != 0 || module.functions[static_cast<size_t>(code.entry)].required_cluster[0] != 0;
+  context_.together = runs_together(index);
+  context_.grid_workspace = launch.cooperative ? grid_workspace_ : 0;
   context_.launch_index = static_cast<int32_t>(index);
   return context_;
 }

@@ -1,6 +1,7 @@
 // A program made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything
 // that can be wrong with the program or its PTX is found here, before anything runs.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,11 @@ class PreparedProgram {
   /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
   /// the next call.
   const LaunchContext& enter(size_t index);
+  DeviceCalls& calls() { return calls_; }
+  /// No warp executes more instructions than these.
+  void limit_budget(uint64_t most) {
+    context_.instruction_budget = std::min(context_.instruction_budget, most);
+  }
   /// The program's outputs; call once, after the last launch.
   TensorMap take_outputs();
   /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them.
@@ -65,6 +71,7 @@ class PreparedProgram {
   void allocate(const Buffer&);
   void place_in_storage(const Buffer&);
   void lay_out_parameters(size_t launch);
+  bool runs_together(size_t launch) const;
 
   const Program& program_;
   MachineOptions options_;
@@ -78,6 +85,8 @@ class PreparedProgram {
   std::map<const ptx::Module*, Variables> variables_;
   std::vector<std::vector<std::byte>> parameters_;  ///< by launch
   std::vector<std::array<uint32_t, 3>> clusters_;   ///< by launch
+  uint64_t grid_workspace_ = 0;                     ///< address
+  DeviceCalls calls_;
   LaunchContext context_;
 };
 

@@ -101,11 +101,20 @@ void add_branches(Outcome& outcome, const Code& code, const std::vector<uint8_t>
   outcome.branches.push_back(std::move(made));
 }
 
-}  // namespace
+/// Warp instructions after which a warp that may wait for another block's is taken to do so, where blocks do
+/// not run together.
+constexpr uint64_t patience = uint64_t{1} << 22;
 
-Outcome run(const Program& program, const TensorMap& inputs, const MachineOptions& options) {
+bool may_wait(const PreparedProgram& prepared, const Program& program) {
+  for (size_t i = 0; i < program.launches.size(); ++i)
+    if (prepared.code(i).spins && prepared.blocks(i).count > 1) return true;
+  return false;
+}
+
+Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOptions& options, bool* waits) {
   PreparedProgram prepared(program, inputs, options);
   Outcome outcome;
+  if (waits && may_wait(prepared, program)) *waits = true, prepared.limit_budget(patience);
   outcome.trap = prepared.refused_launch();
   const auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < program.launches.size() && !outcome.trap; ++i) {
@@ -135,10 +144,29 @@ Outcome run(const Program& program, const TensorMap& inputs, const MachineOption
     add_exponents(outcome, *context.code, progress.ranges);
     if (options.branches) add_branches(outcome, *context.code, progress.sides);
   }
+  outcome.printed = std::move(prepared.calls().printed), outcome.not_printed = prepared.calls().not_printed;
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outcome.trap) return outcome;
   outcome.changed_inputs = prepared.changed(inputs);
   outcome.outputs = prepared.take_outputs();
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run(const Program& program, const TensorMap& inputs, const MachineOptions& options) {
+  bool waits = false;
+  Outcome outcome = run_as(program, inputs, options, options.together ? nullptr : &waits);
+  if (!waits || !outcome.trap || outcome.trap->kind != TrapKind::hang) return outcome;
+  uint64_t warps = 1;  // that share the budget of one, or a hang would take as many times as long
+  for (const Launch& launch : program.launches)
+    warps = std::max(warps, uint64_t{count_of(launch.grid)} * warps_of(launch, {1, 1, 1}));
+  MachineOptions together = options;
+  together.together = true;
+  if (together.instruction_budget == 0)
+    together.instruction_budget = std::max(patience, (uint64_t{1} << 33) / warps);
+  outcome = run_as(program, inputs, together, nullptr);
+  outcome.together = true;
   return outcome;
 }
 

@@ -22,6 +22,9 @@ struct MachineOptions {
   /// 1: descending. Any other: shuffled by that number, warps taking turns of a few hundred instructions;
   /// the same order for the same number. All but 0 run on one thread.
   uint64_t order = 0;
+  /// All blocks of a launch run together, so that those that wait for others get on in any order. run() asks
+  /// for it by itself where a warp hangs and reads what other blocks may write.
+  bool together = false;
 };
 
 /// Runs every launch of the program. Throws BadInput for PTX the machine cannot run (opcode, line and kernel

@@ -48,6 +48,7 @@ std::vector<Row> make_rows() {
   add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
+  add_device_call_rows(table);
   add_cluster_rows(table);
   add_bulk_copy_rows(table);
   add_tensor_copy_rows(table);

@@ -21,8 +21,10 @@ void visit_row(const TileRequest& tile, int64_t first, uint32_t count, bool insi
                uint32_t shared, const std::function<void(const TileRun&)>& visit) {
   const uint32_t width = width_of(tile.map->element);
   const auto size = static_cast<int64_t>(tile.map->sizes[0]);
+  const int64_t piece = tile.stores ? std::max<int64_t>(1, 16 / width) : 1;
   const int64_t begin = inside ? std::clamp<int64_t>(-first, 0, count) : count,
-                end = inside ? std::clamp<int64_t>(size - first, begin, count) : count;
+                end = inside ? std::clamp<int64_t>((size - first + piece - 1) / piece * piece, begin, count)
+                             : count;
   const auto run = [&](int64_t from, int64_t to, bool there) {
     if (from == to) return;
     const auto bytes = static_cast<uint32_t>(to - from) * width;
@@ -78,7 +80,7 @@ void each_pixel_run(const TileRequest& tile, const std::function<void(const Tile
       if (at[axis] < static_cast<int64_t>(map.sizes[axis]) + map.upper[axis - 1]) break;
       at[axis] = map.lower[axis - 1];
     }
-    if (axis == last) ++at[last];
+    if (axis == last) at[last] += map.steps[last];
   }
 }
 
@@ -87,6 +89,21 @@ void each_pixel_run(const TileRequest& tile, const std::function<void(const Tile
 uint32_t width_of(TileMap::Element element) {
   static constexpr uint8_t widths[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   return widths[static_cast<size_t>(element)];
+}
+
+const char* illegal_request(const TileRequest& tile) {
+  const TileMap& map = *tile.map;
+  if (static_cast<int64_t>(tile.coordinates[0]) * width_of(map.element) % 16 != 0)
+    return "the tile begins at an element of the innermost axis that is no multiple of 16 bytes";
+  const auto negative = [](int32_t x) { return x < 0; };
+  if (tile.stores && (std::any_of(tile.coordinates.begin(), tile.coordinates.end(), negative) ||
+                      std::any_of(map.lower.begin(), map.lower.end(), negative)))
+    return "a tile that is stored begins in front of the tensor";
+  for (size_t i = 0; i < map.lower.size(); ++i)
+    if (tile.coordinates[i + 1] < map.lower[i] ||
+        tile.coordinates[i + 1] >= static_cast<int64_t>(map.sizes[i + 1]) + map.upper[i])
+      return "the first pixel is not between the corners of im2col";
+  return nullptr;
 }
 
 uint64_t bytes_of_tile(const TileMap& map) {

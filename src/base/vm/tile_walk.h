@@ -16,6 +16,7 @@ struct TileRequest {
   uint64_t base = 0;                     ///< of the tensor
   std::array<int32_t, 5> coordinates{};  ///< of its first element, innermost first
   std::array<uint16_t, 3> offsets{};     ///< of im2col
+  bool stores = false;                   ///< then 16 bytes with any element inside are inside (measured)
 };
 
 /// Bytes that lie together in global memory; in shared memory before swizzling.
@@ -26,6 +27,8 @@ struct TileRun {
   bool inside = true;  ///< of the tensor
 };
 
+/// Why an H200 would find the request an illegal instruction (measured); null: it would not.
+const char* illegal_request(const TileRequest&);
 /// Bytes that a whole tile has, what lies outside the tensor included.
 uint64_t bytes_of_tile(const TileMap&);
 /// Bytes of shared memory from its first to its last. Rows of a swizzled tile begin at multiples of the

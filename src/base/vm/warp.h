@@ -14,6 +14,7 @@
 #include "src/base/vm/async_queue.h"
 #include "src/base/vm/bulk_copy.h"
 #include "src/base/vm/code.h"
+#include "src/base/vm/device_calls.h"
 #include "src/base/vm/memory.h"
 #include "src/base/vm/tensor_core.h"
 #include "src/base/vm/warpgroup.h"
@@ -27,7 +28,10 @@ struct LaunchContext {
   const Launch* launch = nullptr;
   std::array<uint32_t, 3> cluster{1, 1, 1};  ///< blocks that run together
   bool explicit_cluster = false;
-  int32_t launch_index = 0;  ///< into Program::launches
+  bool together = false;         ///< the cluster is the whole grid, of blocks that know of no cluster
+  uint64_t grid_workspace = 0;   ///< of a cooperative launch: what grid.sync() counts in
+  DeviceCalls* calls = nullptr;  ///< of the run
+  int32_t launch_index = 0;      ///< into Program::launches
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
   uint64_t instruction_budget = 0;  ///< warp instructions per warp

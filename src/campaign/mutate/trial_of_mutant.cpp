@@ -75,8 +75,8 @@ class Attempt {
     vm::decoded({trial_.module.name, trial_.module.path, text_}, function_name());
     if (shown_by_a_case()) return;
     if (m.token.empty()) {
-      m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
-                                trial_.mutation, roles());
+      m.reason = why_equivalent(trial_.module.program->module(),
+                                ptx::parse_functions(*text_, trial_.module.path), trial_.mutation, roles());
       if (!m.reason.empty()) return void(m.outcome = MutantOutcome::equivalent);
     }
     if (shown_by_checks() || shown_by_properties()) return;

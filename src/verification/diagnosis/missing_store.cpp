@@ -233,7 +233,7 @@ std::optional<MissingStore> unmentioned(const Program& plan, const std::string& 
     const auto text = std::find_if(plan.modules.begin(), plan.modules.end(),
                                    [&](const Module& m) { return m.name == launch.module; });
     if (!takes || text == plan.modules.end()) continue;
-    const ptx::Module module = ptx::parse(*text->ptx, text->path);
+    const ptx::Module module = ptx::parse_functions(*text->ptx, text->path);
     const auto function = std::find_if(module.functions.begin(), module.functions.end(),
                                        [&](const ptx::Function& f) { return f.name == launch.function; });
     if (function == module.functions.end()) continue;

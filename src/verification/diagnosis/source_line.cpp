@@ -146,7 +146,7 @@ SourceLocation entry_of(const Program& plan) {
   const auto named = [&](const Module& module) { return module.name == launch.module; };
   const auto text = std::find_if(plan.modules.begin(), plan.modules.end(), named);
   if (text == plan.modules.end()) return {};
-  const ptx::Module module = ptx::parse(*text->ptx, text->path);
+  const ptx::Module module = ptx::parse_functions(*text->ptx, text->path);
   for (size_t f = 0; f < module.functions.size(); ++f) {
     const ptx::Function& function = module.functions[f];
     if (function.name != launch.function || function.body.empty()) continue;

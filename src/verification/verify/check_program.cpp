@@ -74,6 +74,8 @@ class ProgramCheck {
   /// Inputs that the run changes though nobody has said so are written in place: outputs too.
   Outcome run_once() {
     Outcome outcome = vm::run(program_, inputs_, options_.machine);
+    if (options_.ran) options_.ran(outcome);
+    options_.machine.together |= outcome.together;
     for (auto& [name, now] : outcome.changed_inputs) {
       if (options_.fixed.contains(name)) {
         int64_t at = -1;
@@ -297,7 +299,7 @@ class ProgramCheck {
   std::vector<std::string> other_architectures() const {
     int least = 0;
     for (const Module& module : program_.modules) {
-      const std::string target = ptx::parse(*module.ptx, module.path).target;
+      const std::string target = ptx::parse_functions(*module.ptx, module.path).target;
       const size_t at = target.find("sm_");
       if (at == target.npos) continue;
       size_t end = at + 3;
@@ -361,7 +363,7 @@ class ProgramCheck {
 
   Program program_;
   const TensorMap& inputs_;
-  const ProgramCheckOptions& options_;
+  ProgramCheckOptions options_;
   Verification& v_;
   Outcome first_;
 };

@@ -2,6 +2,7 @@
 // checks of the machine, where non-finite values were born, and whether other orders of blocks and warps,
 // other bytes in unwritten memory or other architectures change what comes out.
 #pragma once
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,10 +28,11 @@ struct ProgramCheckOptions {
   OriginOptions origin;              ///< of the first non-finite element
   std::set<std::string> partly;      ///< outputs that need not be written whole
   std::set<std::string> fixed;  ///< inputs that the run may not change; others are taken as written in place
-  const TensorMap* recorded = nullptr;  ///< what the outputs were on a GPU
-  const TensorMap* expected = nullptr;  ///< what they should be, within `tolerance`
-  double tolerance = 0;                 ///< of |expected|, plus the same of the tensor's root mean square
-  Backend* peer = nullptr;              ///< a GPU, run beside the machine
+  const TensorMap* recorded = nullptr;      ///< what the outputs were on a GPU
+  const TensorMap* expected = nullptr;      ///< what they should be, within `tolerance`
+  double tolerance = 0;                     ///< of |expected|, plus the same of the tensor's root mean square
+  Backend* peer = nullptr;                  ///< a GPU, run beside the machine
+  std::function<void(const Outcome&)> ran;  ///< told of the first run: what it printed
 };
 
 /// `name`: Verification::kernel. Throws BadInput where the program cannot run; every fault of it is data.

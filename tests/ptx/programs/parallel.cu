@@ -129,3 +129,16 @@ PROGRAM(spin_lock) {
   __syncthreads();
   if (threadIdx.x == 0) out[0] = total;
 }
+
+// Calls that the system answers.
+PROGRAM(printing) {
+  printf("%u\n", in[threadIdx.x]);
+  out[threadIdx.x] = n;
+}
+
+PROGRAM(allocation) {
+  u32* p = static_cast<u32*>(malloc(4 * n));
+  p[0] = in[threadIdx.x];
+  out[threadIdx.x] = p[0];
+  free(p);
+}

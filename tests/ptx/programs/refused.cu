@@ -3,18 +3,6 @@ static __device__ __noinline__ u32 fibonacci(u32 n) { return n < 2 ? n : fibonac
 
 PROGRAM(recursion) { out[threadIdx.x] = fibonacci(in[threadIdx.x] % 8 + n); }
 
-PROGRAM(printing) {
-  printf("%u\n", in[threadIdx.x]);
-  out[threadIdx.x] = n;
-}
-
-PROGRAM(allocation) {
-  u32* p = static_cast<u32*>(malloc(4 * n));
-  p[0] = in[threadIdx.x];
-  out[threadIdx.x] = p[0];
-  free(p);
-}
-
 PROGRAM(several_gpus) {
   asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(out), "r"(n) : "memory");
   out[threadIdx.x] = in[threadIdx.x];

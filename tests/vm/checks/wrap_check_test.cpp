@@ -44,6 +44,17 @@ const Twin twins[] = {
      "mad.lo.s32 %r1, %c, %c, -605032704;", "mov.u32 %r1, 0;", ".shared .align 4 .b8 tile[16];", 1},
 };
 
+TEST(WrapCheck, OfASharedAddressInA64BitRegisterTheUpperBitsMeanNothing) {
+  SmallKernel kernel;
+  kernel.declarations = ".shared .align 4 .b8 tile[16];";
+  kernel.threads = 1;
+  kernel.body =
+      "mov.u32 %r0, tile; st.shared.b32 [%r0+4], 1; mov.u64 %rd4, 0x100000004; cvt.u32.u64 %r1, %rd4;\n"
+      "add.s32 %r2, %r1, %r0; ld.shared.b32 %d, [%r2];";
+  const CheckedRun run = run_checked(kernel);
+  EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
 class Wraps : public testing::TestWithParam<Twin> {};
 INSTANTIATE_TEST_SUITE_P(Table, Wraps, testing::ValuesIn(twins), [](const auto& info) {
   std::string name = info.param.name;

@@ -250,6 +250,8 @@ void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32
       meant.as_unsigned = is;
     }
     const Op& maker = code_->ops[meant.maker - 1];
+    const bool narrows = facts(maker).pass == &WrapCheck::narrow;
+    if (narrows && op.space == ptx::Space::shared) return;
     if (!log_.opens(index_wrap, &maker, &op)) return;
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;

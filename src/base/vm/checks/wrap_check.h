@@ -7,8 +7,10 @@
 // Addition, subtraction, products, left shifts, negation and what signed division, shift, minimum and maximum
 // make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations
 // and unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value
-// that is narrowed and does not fit counts as wrapped too. Of a constant before a left shift by a constant
-// only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
+// that is narrowed and does not fit counts as wrapped too, but not where it is a shared address: of an index
+// into shared memory compilers keep 32 bits right and let the upper ones of a 64-bit register be. Of a
+// constant before a left shift by a constant only the bits that the shift keeps mean anything: compilers
+// write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
 #include <cstdint>
 #include <vector>

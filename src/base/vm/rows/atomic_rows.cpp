@@ -217,6 +217,8 @@ void add_atomic_rows(std::vector<Row>& rows) {
   add_order<int32_t>(rows, "s32", Type::s32);
   add_order<uint64_t>(rows, "u64", Type::u64);
   add_order<int64_t>(rows, "s64", Type::s64);
+  add<uint16_t>(rows, "cas.b16", Type::b16,
+                [](uint16_t a, uint16_t b, uint16_t c) { return a == b ? c : a; });
   add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
   add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
 }

@@ -105,7 +105,7 @@ void fill_with_nans(std::byte* to, uint32_t bytes) {
 void narrow_to_tf32(std::byte* to, const std::byte* from, uint32_t bytes) {
   each<uint32_t>(to, from, bytes, [](uint32_t, uint32_t x) {
     if ((x & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;
-    return (x + 0x1000u) & ~0x1fffu;
+    return (x + 0xfffu + (x >> 13 & 1)) & ~0x1fffu;
   });
 }
 

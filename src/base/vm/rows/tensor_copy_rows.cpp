@@ -32,6 +32,8 @@ Type combined_type(Combine combine, TileMap::Element element) {
   const Type type = type_of(element);
   const bool bits = combine == Combine::and_ || combine == Combine::or_ || combine == Combine::xor_;
   if (!bits) return type;
+  if (element == TileMap::Element::i64)
+    return Type::none;  // an illegal instruction on an H200, of u64 it is not
   return width_of(element) == 8 ? Type::b64 : width_of(element) == 4 ? Type::b32 : Type::none;
 }
 
@@ -92,16 +94,12 @@ bool copy_tile(Warp& warp, const Op& op, int lane, const PlacedTileMap& placed, 
   if (!shared.found || address % tile_alignment != 0)
     return bad_access(warp, op, lane, address, shared.found ? tile_alignment : static_cast<uint32_t>(bytes),
                       Space::shared, shared.found);
-  TileRequest tile{&placed.map, placed.address, {}, {}};
+  TileRequest tile{&placed.map, placed.address, {}, {}, !form.to_shared};
   for (size_t i = 0; i < form.axes; ++i)
     tile.coordinates[i] = static_cast<int32_t>(warp.word(op.slots[bulk_coordinates + i])[lane]);
   for (size_t i = 0; i < tile.offsets.size(); ++i)
     tile.offsets[i] = static_cast<uint16_t>(warp.word(op.slots[bulk_offsets + i])[lane]);
-  if (static_cast<int64_t>(tile.coordinates[0]) * width_of(placed.map.element) % 16 != 0)
-    return raise(
-        warp, op, lane, TrapKind::misaligned,
-        fmt::format("a tile that begins at element {} of the innermost axis, no multiple of 16 bytes",
-                    tile.coordinates[0]));
+  if (const char* const why = illegal_request(tile)) return raise(warp, op, lane, TrapKind::trap, why);
   const uint64_t stride = std::max<uint64_t>(warp.block->shared_stride, 1),
                  block = shared.address / stride * stride;
   copy.type = type_of(placed.map.element);

@@ -23,6 +23,7 @@ void add_wmma_rows(std::vector<Row>&);
 void add_packed_compare_rows(std::vector<Row>&);
 void add_register_rows(std::vector<Row>&);
 void add_control_rows(std::vector<Row>&);
+void add_device_call_rows(std::vector<Row>&);
 void add_cluster_rows(std::vector<Row>&);
 void add_bulk_copy_rows(std::vector<Row>&);
 void add_tensor_copy_rows(std::vector<Row>&);

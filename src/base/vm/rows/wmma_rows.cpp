@@ -219,6 +219,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   std::vector<std::string> words = decoder.parts(instruction);
   MatrixForm form = form_of_shape(decoder, words[6]);
   if (words.back() == "satfinite") form.saturate = true, words.pop_back();
+  if (words.back() == "rn") words.pop_back();  // as f64 is rounded where nothing is said
   const bool named = words.size() == 11;
   form.sum = *element_named(words[7]);
   form.a = named ? *element_named(words[8]) : Element::f16;
@@ -279,7 +280,7 @@ void add_wmma_rows(std::vector<Row>& rows) {
   multiply("{m16n16k16,m8n32k16,m32n8k16}.{f16.f16,f32.f32}", Status::measured_on(90), Type::f32);
   multiply("{m16n16k16,m8n32k16,m32n8k16}.f32.bf16.bf16.f32", Status::measured_on(90), Type::f32);
   multiply("m16n16k8.f32.tf32.tf32.f32", Status::measured_on(90), Type::f32);
-  multiply("m8n8k4.f64.f64.f64.f64", Status::exact(), Type::f64);
+  multiply("m8n8k4.f64.f64.f64.f64{,.rn}", Status::exact(), Type::f64);
   multiply("{m16n16k16,m8n32k16,m32n8k16}.s32.{s8.s8,u8.u8}.s32{,.satfinite}", Status::exact(), Type::s32);
 }
 
