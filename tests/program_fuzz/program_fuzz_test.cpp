@@ -34,11 +34,12 @@ class ProgramFuzz : public testing::Test {
   FuzzRun fuzz(const std::string& before, int64_t cases = 60, uint64_t seed = 1,
                const std::string& accepts = "1") {
     std::ofstream(folder / "k.ptx") << ptx(before);
-    std::ofstream(folder / "k.json")
-        << R"j({"ptx": "k.ptx", "sizes": {"n": {"value": 100, "from": 1, "to": 500}}, "accepts": ")j" +
-               accepts + R"j(",
-      "tensors": {"x": {"dtype": "fp32", "shape": ["n"], "values": "normal"}, "y": {"dtype": "fp32", "shape": ["n"]}},
-      "launches": [{"function": "quarter", "grid": "ceil_div(n, 32)", "block": 32, "arguments": ["x", "y", {"i32": "n"}]}]})j";
+    std::ofstream(folder / "k.json") << R"j({"ptx": "k.ptx", "accepts": ")j" + accepts + R"j(",
+      "sizes": {"n": {"value": 100, "from": 1, "to": 500}},
+      "tensors": {"x": {"dtype": "fp32", "shape": ["n"], "values": "normal"},
+                  "y": {"dtype": "fp32", "shape": ["n"]}},
+      "launches": [{"function": "quarter", "grid": "ceil_div(n, 32)", "block": 32,
+                    "arguments": ["x", "y", {"i32": "n"}]}]})j";
     const LaunchFile file(folder / "k.json", {});
     return fuzz_program(file, {.cases = cases, .seed = seed, .jobs = 2, .replay = "assay check k.json"}, {});
   }
