@@ -1,4 +1,5 @@
-// Long work that its caller may give up while it runs: the caller lends a flag, the loops look at it now and then.
+// Long work that its caller may give up while it runs: the caller lends a flag, the loops look at it now and
+// then.
 #pragma once
 #include <atomic>
 #include <exception>

@@ -17,10 +17,10 @@ namespace assay::vm {
 
 struct MachineOptions {
   std::string arch = "sm_90";
-  int threads = 0;                  ///< 0: all cores
-  uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
+  int threads = 0;                      ///< 0: all cores
+  uint64_t instruction_budget = 0;      ///< warp instructions per warp; 0: a generous default
   uint64_t most_lane_instructions = 0;  ///< run() throws OverBudget soon after so many; 0: never
-  bool branches = false;            ///< run() notes which sides of its guards a run took
+  bool branches = false;                ///< run() notes which sides of its guards a run took
   /// The order of blocks and warps, where a program leaves it open. 0: ascending, each warp until it waits.
   /// 1: descending. Any other: shuffled by that number, warps taking turns of a few hundred instructions;
   /// the same order for the same number. All but 0 run on one thread.

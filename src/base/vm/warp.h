@@ -35,11 +35,11 @@ struct LaunchContext {
   int32_t launch_index = 0;      ///< into Program::launches
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
-  uint64_t instruction_budget = 0;  ///< warp instructions per warp
+  uint64_t instruction_budget = 0;               ///< warp instructions per warp
   uint64_t most_lane_instructions = UINT64_MAX;  ///< of a worker, which ends its block early beyond them
-  uint8_t poison = 0xff;            ///< Program::poison
-  uint64_t order = 0;               ///< MachineOptions::order
-  const std::atomic<int>* abandoned = nullptr;  ///< abandon_flag of the thread that runs the program
+  uint8_t poison = 0xff;                         ///< Program::poison
+  uint64_t order = 0;                            ///< MachineOptions::order
+  const std::atomic<int>* abandoned = nullptr;   ///< abandon_flag of the thread that runs the program
   bool is_abandoned() const { return abandoned && abandoned->load(std::memory_order_relaxed) != 0; }
 };
 
