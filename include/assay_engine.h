@@ -1,4 +1,4 @@
-/* The engine of assay for other languages: the machine, the references and the checks behind a dozen functions.
+/* The engine of assay for other languages: the machine, the references and the checks behind few functions.
  * Structured data goes in and out as JSON (UTF-8), tensors as plain memory. A call returns ASSAY_OK or says
  * why not in its answer, and never throws; any number of threads may call at once. Structs carry their own
  * size, so that a caller compiled against an older header goes on. python/assay is written on this and
