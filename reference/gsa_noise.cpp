@@ -83,6 +83,7 @@ class GsaNoise {
     const Tensor& g = require_input(p, "g", p.sizes.B * p.sizes.T * H_ * M_);
     for (int64_t i = 0; i < g.size() && !decays_; ++i) decays_ = g.value(i) != 0;
     const Arithmetic& a = backward ? p.adjoint.state : p.arithmetic;
+    wide_ = roundings_in(a.divide, u_) == 0;
     length_ = a.chunk > 0 ? a.chunk : std::max<int64_t>(s.tokens, 1);
     const double chunks = std::ceil(static_cast<double>(s.tokens) / static_cast<double>(length_));
     set_amplitudes(a, p.adjoint);
@@ -339,7 +340,7 @@ class GsaNoise {
   }
 
   ChunkOperand reads(const Pass& pass, const Made& x) const {
-    return {x.value, pass.reads, amplitudes_.read, x.near.data(), x.far.data(), x.moved.data()};
+    return {x.value, pass.reads, amplitudes_.read, x.near.data(), x.far.data(), x.moved.data(), wide_};
   }
 
   /// scale S^T x: o with p, dq with dy.
@@ -347,7 +348,7 @@ class GsaNoise {
     SampledRows y(tokens_, pass.columns);
     chunk_.read(S, chunk_.copied(S, pass.copy, amplitudes_.o), reads(pass, x), chunk_.into(), pass.scale,
                 amplitudes_.written > 0, y);
-    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.read);
+    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.read, wide_);
     const auto pair = [&](int64_t t, int64_t j, const float* w) {
       Score made = score(pass, x, in_score, t, j, w);
       Lanes rounding;
@@ -378,7 +379,7 @@ class GsaNoise {
     chunk_.write(Gv, entering(second_pass_, p), chunk_.into(), second_pass_.d, second_pass_.scale);
   }
   ChunkOperand entering(const Pass& pass, const Made& x) const {
-    return {x.value, pass.operand, amplitudes_.entered, x.near.data(), x.far.data(), x.moved.data()};
+    return {x.value, pass.operand, amplitudes_.entered, x.near.data(), x.far.data(), x.moved.data(), wide_};
   }
 
   /// The gradient of what s writes, and this pass's part of ds and dg. What x is off by enters earlier
@@ -396,7 +397,7 @@ class GsaNoise {
     chunk_.contract_squares(G.squares, pass.c, after, 1, slots.ds.squares);
     chunk_.contract_squares(G.moved, pass.c, after, 1, slots.ds.moved);
     gates_across(pass, S, G, x, slots.dg);
-    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.entered);
+    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.entered, wide_);
     const auto pair = [&](int64_t t, int64_t j, const float* w) {
       Score made = score(pass, x, in_score, t, j, w);
       Lanes rounding;
@@ -518,6 +519,7 @@ class GsaNoise {
   SampledChunk chunk_;
   Pass first_pass_, second_pass_;
   bool decays_ = false;
+  bool wide_ = false;  ///< p and dy are kept in more digits than operands have
   int64_t length_ = 1;
   Amplitudes amplitudes_;
   Rests rests_;
