@@ -244,7 +244,7 @@ class GsaNoise {
     const auto from = slot(t, 0), end = from + static_cast<size_t>(M_);
     const float largest = *std::max_element(y.value.begin() + static_cast<std::ptrdiff_t>(from),
                                             y.value.begin() + static_cast<std::ptrdiff_t>(end));
-    float sum = 0, noisy = 0, mean_eta = 0;
+    float sum = 0, noisy = 0, shared = 0, mean_eta = 0;
     for (size_t i = from; i < end; ++i) sum += p.value[i] = std::exp(y.value[i] - largest);
     Lanes near_mean = {}, sums = {};
     for (size_t i = from; i < end; ++i) {
@@ -255,6 +255,7 @@ class GsaNoise {
         p.far[i][l] = w * std::exp(off[l]);
         noisy += w * (1 - w) * off[l] * off[l] / kNoiseSamples;
       }
+      shared += w * (1 - w);
       sums += p.far[i];
       p.moved[i] = std::sqrt(y.moved[i]) + static_cast<float>(rests_.per_nat) * (largest - y.value[i]);
       mean_eta += w * p.moved[i];
@@ -269,7 +270,7 @@ class GsaNoise {
       p.near[i] += stored;
       p.far[i] += chunk_.common() * (alike(w, chunk_.u()) * roundings_of(amplitudes_.weight, chunk_.u()) * w);
       const float off = w * ((1 - w) * eta + (mean_eta - w * eta) + static_cast<float>(rests_.divide));
-      p.moved[i] = noisy > kNoisyLogits ? std::numeric_limits<float>::infinity() : off * off;
+      p.moved[i] = noisy > kNoisyLogits * shared ? std::numeric_limits<float>::infinity() : off * off;
     }
   }
 
