@@ -11,10 +11,10 @@
 // p, `readout` those of scores and copies, one each, and all others of p (dy) when it becomes an operand.
 //
 // The softmax is not linear: p and dy of a sample are those of its y and dp, and what that is beyond first
-// order counts as a source of long reach. Where a token's logits are noisier than kNoisyLogits, squared and in
-// the mean by p (1 - p), which is what dy is made of also where one slot has nearly all the weight, samples say
-// too little of the tail: it and all that it enters is not judged. A p near
-// 1 is rounded towards 1 or to the number before it: as a weight near 1 of a scaled operand is.
+// order counts as a source of long reach. Where a token's logits are noisier than kNoisyLogits, squared, in
+// the mean by p (1 - p) which is what dy is made of also where one slot has nearly all the weight, samples
+// say too little of the tail: it and all that it enters is not judged. A p near 1 is rounded towards 1 or to
+// the number before it: as a weight near 1 of a scaled operand is.
 //
 // What is left of the declared numbers moves a weight p_m by at most
 //   p_m ((1 - p_m) eta_m + sum_{j != m} p_j eta_j + divide),  eta = r (|y| + |terms of y|) + per nat,
