@@ -64,7 +64,7 @@ class ProgramCheck {
     describe_written();
     check();
     if (options_.births) v_.births = vm::run_births(program_, inputs_, options_.machine, location_of);
-    find_origins();
+    if (options_.origins) find_origins();
     repeat();
     precision();
     hold_against_others();

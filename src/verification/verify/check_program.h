@@ -19,6 +19,7 @@ struct ProgramCheckOptions {
   vm::MachineOptions machine;
   vm::Checks checks;
   bool births = true;         ///< special values by source line
+  bool origins = true;        ///< of outputs that are not finite
   bool orders = true;         ///< other orders of blocks and warps
   bool poison = true;         ///< another pattern in unwritten memory
   bool architectures = true;  ///< others that can run the target

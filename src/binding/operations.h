@@ -1,0 +1,24 @@
+// What assay_call can do, by name.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/binding/answer.h"
+
+namespace assay::binding {
+
+struct Request {
+  const nlohmann::json& given;
+  const std::vector<assay_array>& arrays;
+  assay_answer& answer;  ///< for arrays; the text is what an operation returns
+};
+
+struct Operation {
+  const char *name, *summary;
+  nlohmann::json (*run)(const Request&);
+};
+/// Throws BadInput for a name that there is not.
+const Operation& operation_named(const std::string& name);
+
+}  // namespace assay::binding
