@@ -11,8 +11,8 @@
 // p, `readout` those of scores and copies, one each, and all others of p (dy) when it becomes an operand.
 //
 // What is left of the declared numbers, eta = r (|y| + |terms of y|) + per nat of a logit, is carried through
-// softmax and its gradient (sampled_softmax.h) and on as the terms p do and dy q are: as the root of the sum of
-// squares, for what the order of tokens has to do with their values' signs is nothing.
+// softmax and its gradient (sampled_softmax.h) and on as the terms p do and dy q are: as the root of the sum
+// of squares, for what the order of tokens has to do with their values' signs is nothing.
 #pragma once
 #include "reference/operator.h"
 #include "reference/rounding_noise.h"
