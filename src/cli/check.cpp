@@ -12,7 +12,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_shadow.h"
+#include "reports/print_shadow.h"
 #include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"

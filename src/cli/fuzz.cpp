@@ -20,7 +20,7 @@
 #include "src/cli/first_failure.h"
 #include "src/cli/fuzz_program.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_fuzz.h"
+#include "reports/print_fuzz.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"

@@ -16,7 +16,7 @@
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
-#include "src/cli/print_mutation.h"
+#include "reports/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 

@@ -8,7 +8,7 @@
 #include "reports/console.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
-#include "src/cli/print_verification.h"
+#include "reports/print_verification.h"
 
 namespace assay::cli {
 namespace {

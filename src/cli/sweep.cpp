@@ -14,7 +14,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_sweep.h"
+#include "reports/print_sweep.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 

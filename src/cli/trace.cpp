@@ -13,7 +13,7 @@
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
-#include "src/cli/print_shadow.h"
+#include "reports/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
 #include "src/verification/verify/acceptance.h"

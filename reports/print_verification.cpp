@@ -1,4 +1,4 @@
-#include "src/cli/print_verification.h"
+#include "reports/print_verification.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include "src/case/parameters.h"
 #include "src/result/finding_kind.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 std::string sizes_text(const Case& c) {
@@ -75,4 +75,4 @@ void print_verification(const Console& console, const Verification& v, size_t de
   console.line(fmt::format("replay: {}", v.replay));
 }
 
-}  // namespace assay::cli
+}  // namespace assay
