@@ -10,6 +10,7 @@
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_summary.h"
+#include "src/case/output_element.h"
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
