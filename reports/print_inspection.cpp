@@ -34,9 +34,9 @@ std::string exponents_of(const json& tensor) {
 void print_tensor(const Console& console, const std::string& name, const json& tensor) {
   const std::string shown = ptx::printable(name);
   const int64_t elements = tensor.at("elements");
-  std::string line = fmt::format("{}  {} [{}]", console.styled(Style::bold, shown),
-                                 tensor.at("dtype").get<std::string>(),
-                                 fmt::join(tensor.at("shape").get<std::vector<int64_t>>(), ","));
+  std::string line =
+      fmt::format("{}  {} [{}]", console.styled(Style::bold, shown), tensor.at("dtype").get<std::string>(),
+                  fmt::join(tensor.at("shape").get<std::vector<int64_t>>(), ","));
   if (elements == 0) return console.line(line + "  empty");
   if (!tensor.at("min").is_null())
     line += fmt::format("  {:.6g} to {:.6g}, zeros {}", tensor.at("min").get<double>(),
@@ -51,10 +51,9 @@ void print_tensor(const Console& console, const std::string& name, const json& t
   for (const char* kind : {"nan", "inf", "-inf"}) {
     const json& values = tensor.at(kind);
     if (values.at("count") == 0) continue;
-    console.line(
-        fmt::format("  {} {}, the first {}[{}]",
-                    console.styled(Style::bad, fmt::format("{}", values.at("count").get<int64_t>())), kind,
-                    shown, fmt::join(values.at("first").get<std::vector<int64_t>>(), ",")));
+    console.line(fmt::format("  {} {}, the first {}[{}]",
+                             console.styled(Style::bad, fmt::format("{}", values.at("count").get<int64_t>())),
+                             kind, shown, fmt::join(values.at("first").get<std::vector<int64_t>>(), ",")));
   }
 }
 

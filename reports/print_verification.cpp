@@ -31,7 +31,7 @@ std::string case_text(const Verification& v) {
   std::string text =
       fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
   if (v.token.empty())
-    text += ", inputs from a file";  // nothing was drawn: no token
+    text += v.replay.starts_with("assay.") ? ", tensors of the caller" : ", inputs from a file";  // not drawn
   else
     text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
   if (c.scale) text += fmt::format(", scale {}", *c.scale);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "reports/print_shadow.h"
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_summary.h"
@@ -14,7 +15,6 @@
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
-#include "reports/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
 #include "src/verification/verify/acceptance.h"

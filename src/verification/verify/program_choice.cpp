@@ -37,7 +37,8 @@ void ProgramChoice::describe(const Capsule& capsule, Verification& v) const {
   v.replay = "assay check " + path;
   for (const std::string& name : ptx) v.replay += " --ptx " + name;
   std::string chosen;
-  for (const auto& [name, value] : sizes) chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", name, value);
+  for (const auto& [name, value] : sizes)
+    chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", name, value);
   if (!chosen.empty()) v.replay += " --size " + chosen;
   if (!vary.empty()) v.replay += " --vary " + vary;
   if (seed != 1) v.replay += fmt::format(" --seed {}", seed);

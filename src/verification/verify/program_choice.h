@@ -12,8 +12,8 @@
 namespace assay {
 
 struct ProgramChoice {
-  std::string path;              ///< of a launch file, a folder with one, or a capsule
-  std::vector<std::string> ptx;  ///< in place of what the launch file names
+  std::string path;                                    ///< of a launch file, a folder with one, or a capsule
+  std::vector<std::string> ptx;                        ///< in place of what the launch file names
   std::vector<std::pair<std::string, int64_t>> sizes;  ///< those chosen; the last of a name counts
   std::string vary;                                    ///< "x=spike,y=zeros" (src/capsule/variation.h)
   uint64_t seed = 1;                                   ///< of tensors drawn at random
