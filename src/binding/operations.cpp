@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "reports/print_verification.h"
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/tile_map_bytes.h"
 #include "src/base/ptx/printable.h"
 #include "src/binding/arrays.h"
 #include "src/binding/given_case.h"
@@ -300,6 +302,46 @@ json check(const Request& request) {
   return with_notes(v, {});
 }
 
+/// As cuTensorMapEncodeTiled writes it; axes innermost first.
+json tensor_map(const Request& request) {
+  const json& given = request.given;
+  static constexpr const char* kElements[] = {"u8",  "u16", "u32",  "i32",     "u64",  "i64",     "f16",
+                                              "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"};
+  const auto number = [&](const char* key, const char* name, int64_t most) {
+    const int64_t value = given.value(key, int64_t{0});
+    if (value < 0 || value > most)
+      throw BadInput(fmt::format("tensor map: {} {}: 0 to {} are possible", name, value, most));
+    return static_cast<uint8_t>(value);
+  };
+  TileMap map;
+  const std::string element = given.at("element");
+  const auto* const row = std::find(std::begin(kElements), std::end(kElements), element);
+  if (row == std::end(kElements))
+    throw BadInput(
+        fmt::format("tensor map: no element {}; there are {}", element, fmt::join(kElements, ", ")));
+  map.element = static_cast<TileMap::Element>(row - std::begin(kElements));
+  given.at("sizes").get_to(map.sizes);
+  given.at("strides").get_to(map.strides);
+  given.at("box").get_to(map.box);
+  given.at("steps").get_to(map.steps);
+  if (map.box.empty() || map.box.size() != map.sizes.size() || map.steps.size() != map.sizes.size() ||
+      map.strides.size() + 1 != map.sizes.size())
+    throw BadInput(
+        fmt::format("tensor map: {} sizes, {} strides, {} of the box and {} steps do not go together",
+                    map.sizes.size(), map.strides.size(), map.box.size(), map.steps.size()));
+  map.swizzle = static_cast<TileMap::Swizzle>(number("swizzle", "swizzle", 3));
+  map.interleave = static_cast<TileMap::Interleave>(number("interleave", "interleave", 2));
+  map.outside = static_cast<TileMap::Outside>(number("outside", "fill", 1));
+  const uint64_t address = given.at("address");
+  if (const std::string fault = fault_of(map, address); !fault.empty())
+    throw BadInput("tensor map: " + fault);
+  std::byte bytes[TileMap::bytes];
+  encode_tile_map(map, address, bytes);
+  json list = json::array();
+  for (const std::byte byte : bytes) list.push_back(static_cast<int>(byte));
+  return {{"bytes", list}};
+}
+
 const Operation kOperations[] = {
     {"text", "what the command line prints of a result", text},
     {"html", "the page of a result", html},
@@ -308,6 +350,7 @@ const Operation kOperations[] = {
     {"verify", "a kernel's run, or given outputs, against the reference", verify_tensors},
     {"trace", "where a non-finite element was born, what stands behind any", trace},
     {"replay", "a case from its token, with every property", replay},
+    {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
     {"check", "a launch file or a capsule, whatever it computes", check},
 };
 
