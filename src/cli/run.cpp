@@ -12,13 +12,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/print_verification.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/cli/commands.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_verification.h"
 #include "src/result/fuzz_run.h"
 
 namespace assay::cli {
