@@ -178,6 +178,6 @@ ASSAY_EXPORT int assay_call(const char* operation, const char* request, const as
   return guarded(control, answer, [&](assay_answer& made) {
     const json given = json::parse(request);
     const std::vector<assay_array> read = read_arrays(arrays, array_count);
-    made.text = text_of(operation_named(operation).run({given, read, made}));
+    made.text = text_of(operation_named(operation).run({given, read, made, control}));
   });
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "reports/print_shadow.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/printable.h"
 #include "src/base/tensor/npy.h"
@@ -12,7 +13,6 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_shadow.h"
 #include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"

@@ -1,11 +1,9 @@
 // Options that name a program without an operator: a launch file, its PTX, sizes and seed.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "src/capsule/launch_file.h"
-#include "src/result/verification.h"
+#include "src/verification/verify/program_choice.h"
 
 namespace CLI {
 class App;
@@ -17,18 +15,14 @@ class ProgramOptions {
  public:
   void add_to(CLI::App&);
   /// Reads the files; throws BadInput where they are not what they should be.
-  const LaunchFile& file();
+  const LaunchFile& file() { return choice_.file(); }
   Capsule load();
   /// Into the result: the file, sizes, seed, and the command that repeats the run.
-  void describe(const Capsule&, Verification&) const;
+  void describe(const Capsule& capsule, Verification& v) const { choice_.describe(capsule, v); }
 
  private:
-  std::map<std::string, int64_t> chosen_sizes() const;
-
-  std::string path_, vary_;
-  std::vector<std::string> ptx_, sizes_;
-  uint64_t seed_ = 1;
-  std::optional<LaunchFile> file_;
+  ProgramChoice choice_;
+  std::vector<std::string> sizes_;
 };
 
 }  // namespace assay::cli

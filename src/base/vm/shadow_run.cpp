@@ -222,7 +222,7 @@ uint64_t bytes_to_follow(const Program& program) {
     for (const Axis& axis : o.axes) elements *= static_cast<uint64_t>(axis.size);
     bytes += elements * static_cast<uint64_t>(format(o.dtype).bytes);
   }
-  return bytes / 2 * (sizeof(float) * kParts + 16);
+  return bytes / 2 * (sizeof(double) * kParts + 16);
 }
 
 /// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time. `only`: of that
