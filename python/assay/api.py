@@ -12,6 +12,7 @@ import numpy
 
 from . import _engine, _tensors, machine
 from ._engine import Progress
+from ._record import as_text
 from .errors import BadInput
 from .results import Inspection, Verification
 
@@ -23,7 +24,7 @@ class Rounded(UserWarning):
     """A tensor was rounded before anything saw it: which, from what to what, and how many values changed."""
 
 
-@dataclass
+@dataclass(eq=False)
 class ReferenceOutput:
     """One output, or one gradient, of an operator: the exact value lies in [mid - rad, mid + rad]."""
 
@@ -40,7 +41,7 @@ class ReferenceOutput:
     """why some radii are wider than was asked for; "" where none is"""
 
 
-@dataclass
+@dataclass(eq=False)
 class Reference:
     """An operator's outputs as proved enclosures; `reference["o"]` and `reference.o` are the one named o."""
 
@@ -56,10 +57,10 @@ class Reference:
         return self.outputs[name]
 
     def __getattr__(self, name: str) -> ReferenceOutput:
-        try:
-            return self.__dict__["outputs"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+        outputs: dict[str, ReferenceOutput] = self.__dict__.get("outputs", {})
+        if name not in outputs:
+            raise AttributeError(name)
+        return outputs[name]
 
     def __str__(self) -> str:
         lines = [f"reference of {self.operator}, scale {self.scale:.9g}"]
@@ -70,6 +71,9 @@ class Reference:
             if output.undecided:
                 lines.append(f"    {output.undecided}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return as_text(str(self))
 
 
 class _Given:

@@ -337,11 +337,11 @@ def run(
                     raise BadInput(
                         f"launch of {entry}: {len(argument)} bytes for parameter {slot.name}, which has {slot.bytes}"
                     )
-        if packed or (signature is not None and signature.parameters):
+        if signature is not None and signature.parameters and not packed:
+            raise BadInput(f"launch of {entry}: 0 arguments, the entry takes {len(signature.parameters)}")
+        if packed:
             given.argument_count = len(packed)
-            given.arguments = (ctypes.c_char_p * max(1, len(packed)))(*packed)
-            if not packed:
-                raise BadInput(f"launch of {entry}: 0 arguments, the entry takes {len(signature.parameters)}")
+            given.arguments = (ctypes.c_char_p * len(packed))(*packed)
     kept = list(storages)
     given.storages = (_engine.Array * max(1, len(kept)))(*(storage._array for storage in kept))
     given.storage_count = len(kept)

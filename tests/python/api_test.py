@@ -60,7 +60,10 @@ def test_a_reference_is_exact_where_the_mathematics_is():
     assert exact.scale == 1 and exact.o.axes == ("B", "T", "H", "V")
     assert (exact["o"].mid == o).all() and (exact.final_state.mid == state).all()
     assert (exact.o.rad <= 2.0**-40 * abs(o)).all()
-    assert "linear_attn" in str(exact)
+    assert "linear_attn" in str(exact) and "linear_attn" in exact._repr_html_()
+    assert (pickle.loads(pickle.dumps(exact)).o.mid == o).all()
+    with pytest.raises(AttributeError):
+        exact.p
 
 
 @pytest.mark.parametrize("row", operators(), ids=lambda row: row["operator"])
@@ -195,6 +198,7 @@ def test_what_tensors_hold_is_said():
     assert inspection.tensors["k"].nan.count == 1 and inspection.tensors["k"].nan.first == [0, 1, 0, 5]
     assert inspection.operators[0].operator == "gla" and inspection.operators[0].fits
     assert "fits gla  B=1 T=20 H=2 K=16 V=8" in str(inspection)
+    assert inspection._repr_html_().startswith("<pre") and pickle.loads(pickle.dumps(inspection)) == inspection
 
 
 def test_a_token_is_replayed_as_the_command_line_does(tmp_path):
