@@ -33,21 +33,7 @@ static void note(int i) {
   allocations[i].digest = hash, allocations[i].address = NULL;
 }
 
-int cudaMalloc(void** to, size_t bytes) {
-  const int status = ((int (*)(void**, size_t))real("cudaMalloc"))(to, bytes);
-  if (status != 0 || count == most_allocations) return status;
-  ((int (*)(void*, int, size_t))real("cudaMemset"))(*to, 0xff, bytes);
-  allocations[count].address = *to, allocations[count].bytes = bytes, ++count;
-  return status;
-}
-
-int cudaFree(void* address) {
-  for (int i = 0; i < count && address; ++i)
-    if (allocations[i].address == address) note(i);
-  return ((int (*)(void*))real("cudaFree"))(address);
-}
-
-__attribute__((destructor)) static void write_digests(void) {
+static void write_digests(void) {
   const char* const path = getenv("GPU_DIGESTS");
   FILE* const out = path ? fopen(path, "w") : stderr;
   if (!out) return;
@@ -57,4 +43,19 @@ __attribute__((destructor)) static void write_digests(void) {
             (unsigned long long)allocations[i].digest);
   }
   if (path) fclose(out);
+}
+
+int cudaMalloc(void** to, size_t bytes) {
+  const int status = ((int (*)(void**, size_t))real("cudaMalloc"))(to, bytes);
+  if (status != 0 || bytes == 0 || count == most_allocations) return status;
+  if (count == 0) atexit(write_digests); /* behind the runtime's own, so that it runs before that */
+  ((int (*)(void*, int, size_t))real("cudaMemset"))(*to, 0xff, bytes);
+  allocations[count].address = *to, allocations[count].bytes = bytes, ++count;
+  return status;
+}
+
+int cudaFree(void* address) {
+  for (int i = 0; i < count && address; ++i)
+    if (allocations[i].address == address) note(i);
+  return ((int (*)(void*))real("cudaFree"))(address);
 }

@@ -26,6 +26,7 @@
 #include "src/case/operator_fit.h"
 #include "src/case/output_element.h"
 #include "src/result/inspection.h"
+#include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/check_program.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/given_outputs.h"
@@ -143,6 +144,7 @@ json reference(const Request& request) {
   for (Arithmetic* part : {&claim.arithmetic, &claim.adjoint.state, &claim.adjoint.adjoint})
     part->output_roundoff = part->step = roundoff;
   claim.adjoint.gate_output_roundoff = roundoff;
+  require_memory(resolved);
   request.tell(fmt::format("evaluating {} ...", made.op->name));
   const ReferenceResult result = evaluate_reference(
       resolved, declared_problem(claim, made.given.inputs, request.given.value("threads", 0)));

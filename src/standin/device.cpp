@@ -50,7 +50,7 @@ Verification trapped(const std::string& name, const std::string& arch, const jso
 }
 
 size_t aligned(size_t bytes) {
-  return (std::max<size_t>(bytes, 1) + 511) / 512 * 512;
+  return (bytes + 511) / 512 * 512;
 }
 
 Status status_of(const json& trap) {
@@ -110,13 +110,14 @@ void Device::write_result() {
 
 Status Device::allocate(size_t bytes, Place place, void** to) {
   if (!to) return fail(kInvalidValue);
+  if (bytes == 0) return *to = nullptr, kSuccess;
   const std::lock_guard lock(mutex_);
   void* const made = std::aligned_alloc(512, aligned(bytes));
   if (!made) return last_ = kMemoryAllocation;
   std::memset(made, 0xff, aligned(bytes));  // a NaN in every format: what is read before it is written shows
   Allocation& allocation = allocations_[reinterpret_cast<uint64_t>(made)];
   ++allocated_;
-  allocation = {std::max<size_t>(bytes, 1), place, allocated_, fmt::format("allocation {}", allocated_)};
+  allocation = {bytes, place, allocated_, fmt::format("allocation {}", allocated_)};
   *to = made;
   return kSuccess;
 }

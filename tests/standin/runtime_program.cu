@@ -1,4 +1,4 @@
-// What programs of the CUDA runtime do beside launching kernels; each step by name, exit status 0 where it went
+// What programs of the CUDA runtime do beside launching kernels; by name, exit status 0 where it went
 // as on a GPU.
 #include <cstdio>
 #include <cstring>
