@@ -1,10 +1,12 @@
 #include "src/cli/program_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/capsule/variation.h"
 
@@ -15,13 +17,33 @@ void ProgramOptions::add_to(CLI::App& app) {
       app.add_option("FILE", path_, "A launch file: JSON that says what to launch (examples/launch)");
   file->excludes(app.add_option("--launch", path_, "The same")->type_name("FILE"));
   app.add_option("--ptx", ptx_, "PTX in place of what the launch file names")->type_name("FILE ...");
+  app.add_option("--mutant", mutant_, "With one instruction changed, as assay mutate names it")
+      ->type_name("ID");
+  add_drawing_to(app, true);
+}
+
+void ProgramOptions::add_drawing_to(CLI::App& app, bool with_seed) {
+  const std::string group = "A launch file";
   app.add_option("--size", sizes_, "Sizes of the launch file, as in n=1000,rows=8")
       ->type_name("NAME=N,...")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->group(group);
   app.add_option("--vary", vary_,
                  "Other values of tensors drawn at random: x=spike,y=zeros (fuzzing names them)")
-      ->type_name("TENSOR=HOW,...");
-  app.add_option("--seed", seed_, "Of tensors drawn at random")->capture_default_str();
+      ->type_name("TENSOR=HOW,...")
+      ->group(group);
+  if (with_seed)
+    app.add_option("--seed", seed_, "Of tensors drawn at random")->group(group)->capture_default_str();
+}
+
+void ProgramOptions::choose(const std::string& path, const std::string& ptx, const std::string& mutant) {
+  path_ = path, mutant_ = mutant;
+  if (!ptx.empty()) ptx_ = {ptx};
+}
+
+void ProgramOptions::refuse_drawing(const std::string& kernel) const {
+  if (!sizes_.empty() || !vary_.empty())
+    throw BadInput(fmt::format("{}: --size and --vary are of launch files, and this is none", kernel));
 }
 
 std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
@@ -58,20 +80,33 @@ Capsule ProgramOptions::load() {
     throw BadInput(path_ + ": its \"accepts\" leaves these sizes out; choose others with --size");
   Capsule capsule = file().make(sizes, seed_);
   if (!vary_.empty()) vary(capsule, vary_);
+  if (!mutant_.empty()) capsule.program = with_mutation(std::move(capsule.program), mutant_);
   return capsule;
 }
 
 void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
   v.program->file = path_, v.program->seed = capsule.seed;
   for (const auto& [name, value] : capsule.sizes) v.program->sizes.push_back({name, value});
-  v.replay = "assay check " + path_;
-  for (const std::string& ptx : ptx_) v.replay += " --ptx " + ptx;
-  if (!sizes_.empty()) {
-    v.replay += " --size ";
-    for (size_t i = 0; i < sizes_.size(); ++i) v.replay += (i ? "," : "") + sizes_[i];
-  }
-  if (!vary_.empty()) v.replay += " --vary " + vary_;
-  if (seed_ != 1) v.replay += fmt::format(" --seed {}", seed_);
+  v.replay = "assay check " + replay_text();
+}
+
+std::string ProgramOptions::replay_text() const {
+  std::string text = shell_word(path_);
+  for (const std::string& ptx : ptx_) text += " --ptx " + shell_word(ptx);
+  if (!sizes_.empty()) text += " --size " + fmt::format("{}", fmt::join(sizes_, ","));
+  if (!vary_.empty()) text += " --vary " + vary_;
+  if (seed_ != 1) text += fmt::format(" --seed {}", seed_);
+  if (!mutant_.empty()) text += " --mutant " + mutant_;
+  return text;
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=+@%-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace assay::cli
