@@ -20,8 +20,8 @@ PACKAGE = ROOT / "python" / "assay"
 
 #: Newest version of the C library whose symbols may be used.
 NEWEST_GLIBC = (2, 34)
-#: What every machine has that runs Python: the C library's parts, and gcc's run-time libraries.
-OF_THE_SYSTEM = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+)$")
+#: What every machine has that runs Python: the C library's parts. gcc's run-time libraries are linked statically.
+OF_THE_SYSTEM = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread)\.so\.\d+)$")
 
 
 def fail(line):
@@ -47,7 +47,9 @@ def carried(library):
 
 
 def require_old_symbols(path):
-    """Ends with a line where a library wants a newer C library."""
+    """Ends with a line where a library wants a newer C library, or one of C++."""
+    if re.search(r"NEEDED.*lib(stdc\+\+|gcc_s)", output_of("objdump", "-p", str(path))):
+        fail(f"{path.name} wants a C++ library of the machine that it runs on")
     for major, minor in set(re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-T", str(path)))):
         if (int(major), int(minor)) > NEWEST_GLIBC:
             fail(f"{path.name} wants glibc {major}.{minor}, newer than {NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}: build on an older system")

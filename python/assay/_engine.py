@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import json
+import sys
 import threading
 from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
@@ -212,28 +213,48 @@ def _controlled(
     keep = (keep, heard, stop)
     status = _INTERNAL
     try:
-        status = _heard(lambda kept=keep: call(ctypes.byref(control), ctypes.byref(pointer)), stop)
+        status = _heard(lambda: call(ctypes.byref(control), ctypes.byref(pointer)), stop)
     finally:
         answer = Answer(pointer.value)
+        del keep
     if failure:
         raise failure[0]
     _raise(status, answer)
     return answer
 
 
+class _PassingLine:
+    """A line on standard error, where that is a terminal, which disappears again."""
+
+    shown = False
+
+    def __call__(self, line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{line[:200]}")
+        sys.stderr.flush()
+        self.shown = True
+
+    def clear(self) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
 def call(
     operation: str, request: Any, arrays: Sequence[Array] = (), *, progress: Progress | None = None, keep: Any = None
 ) -> Answer:
-    """An operation of src/binding/operations.cpp."""
+    """An operation of src/binding/operations.cpp. Without `progress` a terminal shows what is being done."""
     given = (Array * len(arrays))(*arrays)
     text = json.dumps(request).encode()
-    return _controlled(
-        lambda control, answer: _library.assay_call(
-            operation.encode(), text, given, len(arrays), control, answer
-        ),
-        progress,
-        (given, text, keep, arrays),
-    )
+    line = _PassingLine() if progress is None and sys.stderr is not None and sys.stderr.isatty() else None
+    try:
+        return _controlled(
+            lambda control, answer: _library.assay_call(operation.encode(), text, given, len(arrays), control, answer),
+            progress or line,
+            (given, text, keep, arrays),
+        )
+    finally:
+        if line is not None:
+            line.clear()
 
 
 def about() -> dict[str, Any]:
@@ -241,7 +262,8 @@ def about() -> dict[str, Any]:
     status = _library.assay_about(ctypes.byref(pointer))
     answer = Answer(pointer.value)
     _raise(status, answer)
-    return answer.value
+    value: dict[str, Any] = answer.value
+    return value
 
 
 class LoadedModule:

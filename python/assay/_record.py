@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any, ClassVar, TypeVar
+
+from .errors import BadInput
 
 Self = TypeVar("Self", bound="Record")
 
@@ -38,6 +41,11 @@ def _written(value: Any) -> Any:
     return value
 
 
+def as_text(text: str) -> str:
+    """Lines of text in a notebook."""
+    return f'<pre style="line-height:1.3">{escape(text)}</pre>'
+
+
 class Record:
     """A part of a result; fields as in reports/schema.json."""
 
@@ -61,19 +69,20 @@ class Document(Record):
         """What `assay` prints for it."""
         from . import _engine
 
-        return _engine.call("text", {"result": self.to_json()}).value["text"]
+        return str(_engine.call("text", {"result": self.to_json()}).value["text"])
 
     def html(self) -> str:
         """The page that `assay report` writes for it, one file that needs nothing else."""
         from . import _engine
 
-        return _engine.call("html", {"result": self.to_json()}).value["html"]
+        return str(_engine.call("html", {"result": self.to_json()}).value["html"])
 
     def __str__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        page = escape(self.html(), quote=True)
+        try:
+            page = escape(self.html(), quote=True)
+        except BadInput:  # what has no page
+            return as_text(self.text())
         return f'<iframe srcdoc="{page}" style="width:100%;height:40em;border:0"></iframe>'

@@ -22,7 +22,7 @@ from ._tensors import FORMATS
 from .errors import BadInput
 from .results import ExponentRange, Trap, Verification
 
-__all__ = ["FORMATS", "Entry", "Launched", "Module", "OverBudget", "Parameter", "Storage", "architectures", "checks", "run"]
+__all__ = ["FORMATS", "Entry", "Launched", "Module", "OverBudget", "Parameter", "Storage", "architectures", "checks", "run", "tensor_map"]
 
 _ABOUT = _engine.about()
 #: Architectures that can be asked for: "sm_80", "sm_89", "sm_90".
@@ -185,6 +185,58 @@ class Storage:
         return f"Storage({self.address:#x}, {self.nbytes}, {self.name!r})"
 
 
+#: Elements of tensor maps by the names of formats, and by those that compilers give them.
+_ELEMENTS = {
+    "fp16": "f16",
+    "fp32": "f32",
+    "fp64": "f64",
+    "s32": "i32",
+    "s64": "i64",
+    "fp32-ftz": "f32_ftz",
+    "tf32-ftz": "tf32_ftz",
+}
+
+
+def tensor_map(
+    address: int,
+    dtype: str,
+    sizes: Sequence[int],
+    strides_bytes: Sequence[int],
+    box: Sequence[int],
+    steps: Sequence[int] | None = None,
+    *,
+    swizzle: int = 0,
+    interleave: int = 0,
+    fill: str = "zeros",
+) -> bytes:
+    """The 128 bytes of a CUtensorMap, as cuTensorMapEncodeTiled makes them; the address inside is the process's own.
+
+    Args:
+        address: of the tensor's first element.
+        dtype: "u8", "u16", "u32", "i32", "u64", "i64", "fp16", "fp32", "fp64", "bf16", "tf32", "f32_ftz", "tf32_ftz".
+        sizes, box, steps: elements along each axis, the innermost first; `steps` None: each element.
+        strides_bytes: of all axes but the innermost, in bytes.
+        swizzle, interleave: the driver's numbers: 0 none, 1 32 bytes, 2 64, 3 128; 0 none, 1 16 bytes, 2 32.
+        fill: what a tile holds of what lies outside the tensor: "zeros" or "nan".
+    Raises:
+        BadInput: what the driver would refuse, and why.
+    """
+    if fill not in ("zeros", "nan"):
+        raise BadInput(f"tensor map: fill {fill!r}: zeros or nan")
+    request = {
+        "address": int(address),
+        "element": _ELEMENTS.get(dtype, dtype),
+        "sizes": [int(n) for n in sizes],
+        "strides": [int(n) for n in strides_bytes],
+        "box": [int(n) for n in box],
+        "steps": [int(n) for n in steps] if steps is not None else [1] * len(box),
+        "swizzle": int(swizzle),
+        "interleave": int(interleave),
+        "outside": ("zeros", "nan").index(fill),
+    }
+    return bytes(_engine.call("tensor_map", request).value["bytes"])
+
+
 @dataclass
 class Launched:
     """What a launch did beside what it wrote."""
@@ -285,11 +337,11 @@ def run(
                     raise BadInput(
                         f"launch of {entry}: {len(argument)} bytes for parameter {slot.name}, which has {slot.bytes}"
                     )
-        if packed or (signature is not None and signature.parameters):
+        if signature is not None and signature.parameters and not packed:
+            raise BadInput(f"launch of {entry}: 0 arguments, the entry takes {len(signature.parameters)}")
+        if packed:
             given.argument_count = len(packed)
-            given.arguments = (ctypes.c_char_p * max(1, len(packed)))(*packed)
-            if not packed:
-                raise BadInput(f"launch of {entry}: 0 arguments, the entry takes {len(signature.parameters)}")
+            given.arguments = (ctypes.c_char_p * len(packed))(*packed)
     kept = list(storages)
     given.storages = (_engine.Array * max(1, len(kept)))(*(storage._array for storage in kept))
     given.storage_count = len(kept)

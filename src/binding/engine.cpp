@@ -49,6 +49,21 @@ const std::atomic<int>* flag_of(const assay_control* control) {
   return control ? reinterpret_cast<const std::atomic<int>*>(control->stop) : nullptr;
 }
 
+/// Of the call that this thread makes.
+thread_local const assay_control* current = nullptr;
+
+/// Kernels that a call has compiled are told to it.
+void tell_compilations() {
+  static const bool told = [] {
+    on_compilation([](const std::string& module, bool compiled) {
+      if (!compiled && current && current->progress)
+        current->progress(current->user, fmt::format("compiling {} ...", module).c_str());
+    });
+    return true;
+  }();
+  static_cast<void>(told);
+}
+
 /// The one place where exceptions end.
 int guarded(const assay_control* control, assay_answer** answer,
             const std::function<void(assay_answer&)>& work) noexcept {
@@ -64,6 +79,8 @@ int guarded(const assay_control* control, assay_answer** answer,
   };
   const auto attempt = [&] {
     const LentFlag lent(flag_of(control));
+    tell_compilations();
+    current = control;
     work(*made);
     return int{ASSAY_OK};
   };
@@ -94,6 +111,7 @@ int guarded(const assay_control* control, assay_answer** answer,
   if (answer) *answer = nullptr;
   if (!made) return ASSAY_BAD_INPUT;
   const int status = run();
+  current = nullptr;
   if (answer) *answer = made.release();
   return status;
 }
@@ -178,6 +196,6 @@ ASSAY_EXPORT int assay_call(const char* operation, const char* request, const as
   return guarded(control, answer, [&](assay_answer& made) {
     const json given = json::parse(request);
     const std::vector<assay_array> read = read_arrays(arrays, array_count);
-    made.text = text_of(operation_named(operation).run({given, read, made}));
+    made.text = text_of(operation_named(operation).run({given, read, made, control}));
   });
 }

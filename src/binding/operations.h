@@ -12,6 +12,10 @@ struct Request {
   const nlohmann::json& given;
   const std::vector<assay_array>& arrays;
   assay_answer& answer;  ///< for arrays; the text is what an operation returns
+  const assay_control* control = nullptr;
+
+  /// Tells the caller what is being done.
+  void tell(const std::string& line) const;
 };
 
 struct Operation {

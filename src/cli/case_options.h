@@ -76,7 +76,4 @@ class CaseOptions {
   const CLI::App* app_ = nullptr;
 };
 
-/// Flat element of "o[0,16,0,3]" or "o[b=0,t=16,h=0,v=3]", as (output, element).
-std::pair<std::string, int64_t> parse_element(const std::string& text, const Case&, const Operator&);
-
 }  // namespace assay::cli

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "reports/print_shadow.h"
+#include "src/base/document/shell_word.h"
 #include "src/base/ptx/printable.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_shadow.h"
 #include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
 #include "src/verification/verify/check_program.h"

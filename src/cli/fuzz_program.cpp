@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/base/document/shell_word.h"
 #include "src/campaign/engine/interrupt.h"
 #include "src/campaign/program_fuzz/program_fuzz.h"
 #include "src/cli/engine_options.h"

@@ -1,23 +1,20 @@
 #include "src/cli/program_options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/capsule/variation.h"
 
 namespace assay::cli {
 
 void ProgramOptions::add_to(CLI::App& app) {
   CLI::Option* file =
-      app.add_option("FILE", path_, "A launch file: JSON that says what to launch (examples/launch)");
-  file->excludes(app.add_option("--launch", path_, "The same")->type_name("FILE"));
-  app.add_option("--ptx", ptx_, "PTX in place of what the launch file names")->type_name("FILE ...");
-  app.add_option("--mutant", mutant_, "With one instruction changed, as assay mutate names it")
+      app.add_option("FILE", choice_.path, "A launch file: JSON that says what to launch (examples/launch)");
+  file->excludes(app.add_option("--launch", choice_.path, "The same")->type_name("FILE"));
+  app.add_option("--ptx", choice_.ptx, "PTX in place of what the launch file names")->type_name("FILE ...");
+  app.add_option("--mutant", choice_.mutant, "With one instruction changed, as assay mutate names it")
       ->type_name("ID");
   add_drawing_to(app, true);
 }
@@ -28,26 +25,26 @@ void ProgramOptions::add_drawing_to(CLI::App& app, bool with_seed) {
       ->type_name("NAME=N,...")
       ->delimiter(',')
       ->group(group);
-  app.add_option("--vary", vary_,
+  app.add_option("--vary", choice_.vary,
                  "Other values of tensors drawn at random: x=spike,y=zeros (fuzzing names them)")
       ->type_name("TENSOR=HOW,...")
       ->group(group);
   if (with_seed)
-    app.add_option("--seed", seed_, "Of tensors drawn at random")->group(group)->capture_default_str();
+    app.add_option("--seed", choice_.seed, "Of tensors drawn at random")->group(group)->capture_default_str();
 }
 
 void ProgramOptions::choose(const std::string& path, const std::string& ptx, const std::string& mutant) {
-  path_ = path, mutant_ = mutant;
-  if (!ptx.empty()) ptx_ = {ptx};
+  choice_.path = path, choice_.mutant = mutant;
+  if (!ptx.empty()) choice_.ptx = {ptx};
 }
 
 void ProgramOptions::refuse_drawing(const std::string& kernel) const {
-  if (!sizes_.empty() || !vary_.empty())
+  if (!sizes_.empty() || !choice_.vary.empty())
     throw BadInput(fmt::format("{}: --size and --vary are of launch files, and this is none", kernel));
 }
 
-std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
-  std::map<std::string, int64_t> chosen;
+Capsule ProgramOptions::load() {
+  choice_.sizes.clear();
   for (const std::string& text : sizes_) {
     const size_t equals = text.find('=');
     int64_t value = 0;
@@ -57,56 +54,9 @@ std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
                       equals + 1 < text.size();
     if (!read || value < 0)
       throw BadInput(fmt::format("--size {}: expected NAME=NUMBER, as in n=1000", text));
-    chosen[text.substr(0, equals)] = value;
+    choice_.sizes.emplace_back(text.substr(0, equals), value);
   }
-  return chosen;
-}
-
-const LaunchFile& ProgramOptions::file() {
-  if (file_) return *file_;
-  if (path_.empty())
-    throw BadInput("name a launch file, as in assay check saxpy.json (examples/launch has some)");
-  if (path_.ends_with(".ptx"))
-    throw BadInput(
-        fmt::format("{}: PTX alone does not say what to launch; give a launch file beside it: assay "
-                    "check LAUNCH.json --ptx {}",
-                    path_, path_));
-  return file_.emplace(path_, ptx_);
-}
-
-Capsule ProgramOptions::load() {
-  const std::map<std::string, int64_t> sizes = chosen_sizes();
-  if (!file().accepts(sizes))
-    throw BadInput(path_ + ": its \"accepts\" leaves these sizes out; choose others with --size");
-  Capsule capsule = file().make(sizes, seed_);
-  if (!vary_.empty()) vary(capsule, vary_);
-  if (!mutant_.empty()) capsule.program = with_mutation(std::move(capsule.program), mutant_);
-  return capsule;
-}
-
-void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
-  v.program->file = path_, v.program->seed = capsule.seed;
-  for (const auto& [name, value] : capsule.sizes) v.program->sizes.push_back({name, value});
-  v.replay = "assay check " + replay_text();
-}
-
-std::string ProgramOptions::replay_text() const {
-  std::string text = shell_word(path_);
-  for (const std::string& ptx : ptx_) text += " --ptx " + shell_word(ptx);
-  if (!sizes_.empty()) text += " --size " + fmt::format("{}", fmt::join(sizes_, ","));
-  if (!vary_.empty()) text += " --vary " + vary_;
-  if (seed_ != 1) text += fmt::format(" --seed {}", seed_);
-  if (!mutant_.empty()) text += " --mutant " + mutant_;
-  return text;
-}
-
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=+@%-";
-  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return choice_.load();
 }
 
 }  // namespace assay::cli

@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "reports/print_shadow.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_summary.h"
 #include "src/capsule/launch_folder.h"
+#include "src/case/output_element.h"
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
-#include "src/cli/print_shadow.h"
 #include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
 #include "src/cli/trace_launch_file.h"

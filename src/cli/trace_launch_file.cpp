@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "reports/print_shadow.h"
+#include "src/base/document/shell_word.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_line_view.h"
-#include "src/cli/print_shadow.h"
 #include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
 #include "src/verification/verify/check_program.h"

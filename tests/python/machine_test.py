@@ -234,3 +234,18 @@ def test_a_launch_runs_after_a_fork():
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert (x == 2).all()
+
+
+def test_a_tensor_map_is_what_the_driver_makes_of_it():
+    made = machine.tensor_map(1 << 40, "bf16", [64, 128], [128], [64, 32], swizzle=3)
+    assert len(made) == 128 and made == machine.tensor_map(1 << 40, "bf16", [64, 128], [128], [64, 32], [1, 1], swizzle=3)
+    assert made != machine.tensor_map(1 << 40, "bf16", [64, 128], [128], [64, 32], swizzle=3, fill="nan")
+    for wrong, said in (
+        (lambda: machine.tensor_map((1 << 40) + 8, "bf16", [64, 128], [128], [64, 32]), "16"),
+        (lambda: machine.tensor_map(1 << 40, "bf17", [64], [], [64]), "bf17"),
+        (lambda: machine.tensor_map(1 << 40, "bf16", [64, 128], [], [64, 32]), "0 strides"),
+        (lambda: machine.tensor_map(1 << 40, "bf16", [64], [], [64], swizzle=9), "swizzle 9"),
+        (lambda: machine.tensor_map(1 << 40, "bf16", [64], [], [64], fill="ones"), "ones"),
+    ):
+        with pytest.raises(assay.BadInput, match=said):
+            wrong()

@@ -1,8 +1,8 @@
-#include "src/cli/print_shadow.h"
+#include "reports/print_shadow.h"
 
 #include <gtest/gtest.h>
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 std::string distance(const char* instruction, double largest) {
@@ -23,4 +23,4 @@ TEST(PrintShadow, AnExponentialOverflowsWhereItsFormatEnds) {
 }
 
 }  // namespace
-}  // namespace assay::cli
+}  // namespace assay

@@ -5,7 +5,7 @@
 #include "reports/console.h"
 #include "src/result/verification.h"
 
-namespace assay::cli {
+namespace assay {
 
 /// About ten seconds of shadow execution on two cores; a longer run goes without.
 inline constexpr uint64_t kShadowInstructions = 500'000'000;
@@ -16,4 +16,4 @@ std::string distance_text(const ExponentRange&);
 /// their formats end: at most 15 lines.
 void print_shadow(const Console&, const Verification&);
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "src/cli/print_fuzz.h"
+#include "reports/print_fuzz.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "fuzz/looseness.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -250,4 +250,4 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
       findings_text(run), run.seed));
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "src/cli/print_shadow.h"
+#include "reports/print_shadow.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "src/base/ptx/form.h"
 #include "src/base/vm/shadow_edges.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 constexpr size_t kLines = 5, kEdges = 4, kOutputs = 4;
@@ -103,4 +103,4 @@ void print_shadow(const Console& console, const Verification& v) {
   for (const ShadowEdge& e : shadow.edges) show(e);
 }
 
-}  // namespace assay::cli
+}  // namespace assay

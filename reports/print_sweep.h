@@ -3,11 +3,11 @@
 #include "reports/console.h"
 #include "src/result/sweep_result.h"
 
-namespace assay::cli {
+namespace assay {
 
 void print_sweep(const Console&, const Sweep&);
 
 /// "finding" where any cell is one, else "undecided" where any is, "domain" where all are, else "pass".
 Verdict verdict_of(const Sweep&);
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "src/cli/print_mutation.h"
+#include "reports/print_mutation.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "src/base/program/source_place.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 /// In the order of the source.
@@ -88,4 +88,4 @@ void print_mutation_run(const Console& console, const MutationRun& run, bool det
                   untried > 0 ? fmt::format(", {} untried", untried) : "", run.seconds, run.seed));
 }
 
-}  // namespace assay::cli
+}  // namespace assay

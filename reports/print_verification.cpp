@@ -1,4 +1,4 @@
-#include "src/cli/print_verification.h"
+#include "reports/print_verification.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include "src/case/parameters.h"
 #include "src/result/finding_kind.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 std::string sizes_text(const Case& c) {
@@ -31,7 +31,7 @@ std::string case_text(const Verification& v) {
   std::string text =
       fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
   if (v.token.empty())
-    text += ", inputs from a file";  // nothing was drawn: no token
+    text += v.replay.starts_with("assay.") ? ", tensors of the caller" : ", inputs from a file";  // not drawn
   else
     text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
   if (c.scale) text += fmt::format(", scale {}", *c.scale);
@@ -75,4 +75,4 @@ void print_verification(const Console& console, const Verification& v, size_t de
   console.line(fmt::format("replay: {}", v.replay));
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "src/cli/print_sweep.h"
+#include "reports/print_sweep.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "reports/sweep_answers.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -86,4 +86,4 @@ void print_sweep(const Console& console, const Sweep& sweep) {
                            sweep.backend, sweep.seconds));
 }
 
-}  // namespace assay::cli
+}  // namespace assay
