@@ -353,7 +353,8 @@ def check(
     launch on arrays: what it writes stays in them.
 
     Args:
-        program: path of a launch file, of a folder with one or of a capsule; or a module.
+        program: path of a launch file, of a folder with one or of a capsule; or, for a launch on arrays, a module or
+            the path of a .ptx file.
         ptx, sizes, seed, vary, expect, tolerance, precision: of a launch file: PTX in its place, its sizes, the seed of
             random tensors, other values, what outputs should be within which tolerance, and whether to say how far
             they are from exact arithmetic.
@@ -365,6 +366,8 @@ def check(
     Raises:
         BadInput: files or arguments that do not fit; one line.
     """
+    if not isinstance(program, machine.Module) and os.fspath(program).endswith(".ptx") and (entry or arguments):
+        program = _read_module(program)
     if isinstance(program, machine.Module):
         return _check_launch(
             program, entry, grid, block, arguments, cluster, shared_bytes, checks, repeats, arch, threads, progress
@@ -384,6 +387,14 @@ def check(
         "threads": threads,
     }
     return _verification(_engine.call("check", request, given.arrays, progress=progress, keep=given.keep))
+
+
+def _read_module(path: str | os.PathLike[str]) -> machine.Module:
+    try:
+        with open(path, "rb") as file:
+            return machine.Module(file.read(), os.fspath(path))
+    except OSError as error:
+        raise BadInput(f"{os.fspath(path)}: cannot be opened: {error.strerror}") from None
 
 
 _FLOATS = {".f16": "<e", ".f32": "<f", ".f64": "<d"}

@@ -108,13 +108,18 @@ class Storages {
       else
         join(arrays_.back(), array);
     }
+    names_.reserve(arrays_.size());
+    for (const assay_array& array : arrays_)
+      names_.push_back(array.name && *array.name ? array.name
+                                                 : fmt::format("memory at {:#x}", array.address));
+  }
+
+  /// No two of one name, for a program that finds them by it.
+  void tell_apart() {
     std::set<std::string> taken;
-    for (const assay_array& array : arrays_) {
-      const std::string given =
-          array.name && *array.name ? array.name : fmt::format("memory at {:#x}", array.address);
-      std::string name = given;
+    for (std::string& name : names_) {
+      const std::string given = name;
       for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{} ({})", given, i);
-      names_.push_back(std::move(name));
     }
   }
 
@@ -248,9 +253,10 @@ Tensor contents_of(const assay_array& array, const std::string& name) {
   return tensor;
 }
 
-json run_judged(Program program, const Storages& storages, const LaunchOptions& options) {
+json run_judged(Program program, Storages& storages, const LaunchOptions& options) {
   TensorMap inputs;
   ProgramCheckOptions check;
+  storages.tell_apart();
   const std::vector<bool> wanted = reached(program, storages);
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;
@@ -326,7 +332,7 @@ json describe(const assay_module& module) {
 json launch(const assay_module& module, const assay_launch& launch) {
   const LaunchOptions options = options_of(launch);
   Program program = program_of(module, launch, options);
-  const Storages storages(launch);
+  Storages storages(launch);
   if (options.is_judged()) return run_judged(std::move(program), storages, options);
   return answer_of(run_live(program, storages, options.machine));
 }

@@ -241,7 +241,7 @@ def test_a_launch_file_is_checked(tmp_path):
         assay.check(tmp_path / "scale.json", sizes={"no_such": 1})
 
 
-def test_a_launch_on_arrays_is_checked():
+def test_a_launch_on_arrays_is_checked(tmp_path):
     x = numpy.ones((10, 100), dtype=numpy.float32)
     arguments = [x, 1000, 2.0]
     right = assay.check(MODULE, entry="scale", grid=(8, 1, 1), block=(128, 1, 1), arguments=arguments)
@@ -249,8 +249,8 @@ def test_a_launch_on_arrays_is_checked():
     arguments[1] = 1001
     wrong = assay.check(MODULE, entry="scale", grid=(8, 1, 1), block=(128, 1, 1), arguments=arguments)
     assert wrong.trap.kind == "out-of-bounds" and "p[10,100]" in wrong.trap.message.replace(" ", "")
-    part = assay.machine.Module(HEAD + SCALE)
-    assay.check(part, grid=(1, 1, 1), block=(128, 1, 1), arguments=[x[1:2, 50:], 50, 3.0])
+    (tmp_path / "part.ptx").write_text(HEAD + SCALE)
+    assay.check(tmp_path / "part.ptx", grid=(1, 1, 1), block=(128, 1, 1), arguments=[x[1:2, 50:], 50, 3.0])
     assert (x[1, 50:] == 6).all() and (x[1, :50] == 2).all()
 
 
@@ -288,6 +288,8 @@ def test_a_launch_on_arrays_is_checked():
         (lambda: assay.inspect(q=1.0), "q"),
         (lambda: assay.check("no/such/file.json"), "no/such/file.json"),
         (lambda: assay.check(MODULE, arguments=[]), "entry None"),
+        (lambda: assay.check("no/such.ptx", arguments=[1]), "no/such.ptx: cannot be opened"),
+        (lambda: assay.check("no/such.ptx"), "does not say what to launch"),
         (lambda: assay.check(MODULE, entry="scale", arguments=[]), "0 arguments"),
         (lambda: assay.check(MODULE, entry="scale", arguments=[drawn((1,)), 1.5, 1]), "n: a float"),
         (lambda: assay.check(MODULE, entry="scale", arguments=[drawn((1,)), drawn((1,)), 1]), "n: a tensor"),

@@ -114,6 +114,14 @@ def test_births_of_nan_are_told_where_they_are_asked_for():
     assert scale(numpy.full(1000, 3e38, dtype=numpy.float32), 1000, factor=10, checks="all").verification.origin is None
 
 
+def test_storages_may_have_one_name_or_none():
+    x, y = (numpy.ones(1000, dtype=numpy.float32) for _ in range(2))
+    for name in ("x", ""):
+        for checks in ("none", "all"):
+            did = scale(x, 1001, storages=[Storage.of(y, name), Storage.of(x, name)], checks=checks)
+            assert did.trap is not None and (name or "memory at 0x") in did.trap.message
+
+
 def test_storages_that_overlap_are_one():
     x = numpy.ones(1000, dtype=numpy.float32)
     halves = [Storage(x.ctypes.data, 2400, "low"), Storage(x.ctypes.data + 1600, 2400, "high")]
