@@ -11,6 +11,7 @@
 #include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
+#include "src/base/tensor/element_text.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
@@ -61,7 +62,9 @@ void KernelOptions::add_to(CLI::App& app, const std::string& positional, bool mu
   if (!positional.empty())
     app.add_option(positional, name_,
                    fmt::format("Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels){}",
-                               positional == "KERNEL" ? "" : "; or the token of a case, as replay takes it"));
+                               positional.find("TOKEN") == positional.npos
+                                   ? ""
+                                   : "; or the token of a case, as replay takes it; or a launch file"));
   app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
       ->type_name("FILE.ptx|DIR")
       ->check(not_empty())
@@ -252,11 +255,17 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
           std::move(given.notes)};
 }
 
-std::string CaseOptions::first_given() const {
+std::vector<std::string> CaseOptions::all_given() const {
+  std::vector<std::string> given;
   for (const CLI::Option* option : app_->get_options())
     if (option->count() > 0 && (option->get_group() == kSizes || option->get_group() == kDrawing))
-      return option->get_name();
-  return "";
+      given.push_back(option->get_name());
+  return given;
+}
+
+std::string CaseOptions::first_given() const {
+  const std::vector<std::string> given = all_given();
+  return given.empty() ? "" : given.front();
 }
 
 /// As they were given: of the other options none says what the file says.

@@ -58,6 +58,9 @@ class CaseOptions {
   Case unchecked(const Kernel&) const;
   /// The first of these options that was given ("--length"); empty: none was.
   std::string first_given() const;
+  /// All of them.
+  std::vector<std::string> all_given() const;
+  uint64_t seed() const { return case_.seed; }
 
  private:
   void add_sizes(CLI::App&);

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/print_verification.h"
+#include "src/base/document/shell_word.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/cli/commands.h"
@@ -61,13 +62,6 @@ class AnswerFile {
  private:
   fs::path path_;
 };
-
-std::string shell_word(const std::string& text) {
-  if (text.find_first_of(" \t\"'$\\*?;&|<>()") == text.npos && !text.empty()) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
 
 struct RunCommand {
   std::string arch = "sm_90", checks = "all", digests;

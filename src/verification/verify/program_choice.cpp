@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "kernels/mutant.h"
+#include "src/base/document/shell_word.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/capsule/variation.h"
 
@@ -28,20 +30,27 @@ Capsule ProgramChoice::load() {
     throw BadInput(path + ": its \"accepts\" leaves these sizes out; choose others with --size");
   Capsule capsule = file().make(chosen, seed);
   if (!vary.empty()) assay::vary(capsule, vary);
+  if (!mutant.empty()) capsule.program = with_mutation(std::move(capsule.program), mutant);
   return capsule;
 }
 
 void ProgramChoice::describe(const Capsule& capsule, Verification& v) const {
   v.program->file = path, v.program->seed = capsule.seed;
   for (const auto& [name, value] : capsule.sizes) v.program->sizes.push_back({name, value});
-  v.replay = "assay check " + path;
-  for (const std::string& name : ptx) v.replay += " --ptx " + name;
+  v.replay = "assay check " + replay_text();
+}
+
+std::string ProgramChoice::replay_text() const {
+  std::string text = shell_word(path);
+  for (const std::string& name : ptx) text += " --ptx " + shell_word(name);
   std::string chosen;
   for (const auto& [name, value] : sizes)
     chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", name, value);
-  if (!chosen.empty()) v.replay += " --size " + chosen;
-  if (!vary.empty()) v.replay += " --vary " + vary;
-  if (seed != 1) v.replay += fmt::format(" --seed {}", seed);
+  if (!chosen.empty()) text += " --size " + chosen;
+  if (!vary.empty()) text += " --vary " + vary;
+  if (seed != 1) text += fmt::format(" --seed {}", seed);
+  if (!mutant.empty()) text += " --mutant " + mutant;
+  return text;
 }
 
 }  // namespace assay

@@ -17,12 +17,15 @@ struct ProgramChoice {
   std::vector<std::pair<std::string, int64_t>> sizes;  ///< those chosen; the last of a name counts
   std::string vary;                                    ///< "x=spike,y=zeros" (src/capsule/variation.h)
   uint64_t seed = 1;                                   ///< of tensors drawn at random
+  std::string mutant;                                  ///< with one instruction changed (kernels/mutant.h)
 
   /// Read once. Throws BadInput where it is not what it should be.
   const LaunchFile& file();
   Capsule load();
   /// Into the result: the file, sizes, seed, and the command that repeats the run.
   void describe(const Capsule&, Verification&) const;
+  /// "FILE --ptx ...", for a shell.
+  std::string replay_text() const;
 
  private:
   std::optional<LaunchFile> file_;
