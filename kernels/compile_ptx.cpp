@@ -1,14 +1,15 @@
 #include "kernels/compile_ptx.h"
 
 #include <fmt/format.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -138,6 +139,25 @@ void add_with_includes(const SourceTree& all, const std::string& path, SourceTre
     }
 }
 
+/// Runs a command of the shell. Not std::system, which ignores SIGINT for as long as it waits: a signal to
+/// this program alone would be lost. The command is in a group of its own, so that Ctrl-C means this program,
+/// which decides when it ends.
+bool succeeds(std::string command) {
+  std::string shell = "sh", run = "-c";
+  std::array<char*, 4> arguments{shell.data(), run.data(), command.data(), nullptr};
+  posix_spawnattr_t own_group;
+  posix_spawnattr_init(&own_group);
+  posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP);
+  pid_t process = 0;
+  const int refused = posix_spawn(&process, "/bin/sh", nullptr, &own_group, arguments.data(), environ);
+  posix_spawnattr_destroy(&own_group);
+  if (refused != 0) return false;
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
   const fs::path nvcc = find_nvcc();
   if (nvcc.empty())
@@ -150,10 +170,7 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
   command +=
       fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
-  const int status = std::system(command.c_str());
-  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-    std::raise(WTERMSIG(status));  // meant for this program, which did not hear it while the command ran
-  if (status != 0)
+  if (!succeeds(std::move(command)))
     throw CannotCompile(
         fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
   return prepare_ptx(read_file(raw), folder.string());

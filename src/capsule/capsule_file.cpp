@@ -31,6 +31,7 @@ nlohmann::json with_values(nlohmann::json tensor, const Tensor& held) {
 void collect_files(const nlohmann::json& value, std::set<std::string>& names) {
   if (value.is_object())
     for (const auto& [key, item] : value.items()) {
+      if (key == "origin") continue;  // free
       const bool names_one = key == "npy" || key == "file" || key == "ptx" || key == "recorded";
       if (names_one && item.is_string()) names.insert(item.get<std::string>());
       if (key == "ptx" && item.is_array())

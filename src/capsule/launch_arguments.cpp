@@ -28,7 +28,7 @@ class ArgumentReader {
 
   Member read(const JsonNode& node) const {
     if (node.is_null()) return {Argument(PointerArgument{}), 8};
-    if (node.is_string()) return pointer(node, node, 0);
+    if (node.is_string()) return pointer_to(node, 0);
     if (!node.is_object()) node.fail(kForms);
     for (const auto& [key, reader] : kKinds)
       if (node.has(key)) return (this->*reader)(node, key);
@@ -51,10 +51,8 @@ class ArgumentReader {
     return evaluate_integer(node.expression(), scope_, node.place(), low, high);
   }
 
-  Member pointer(const JsonNode& node, const JsonNode& name, int64_t offset) const {
-    const Tensor& tensor = tensor_named(name);
-    (void)node;
-    return {Argument(PointerArgument{tensor.name, offset}), 8};
+  Member pointer_to(const JsonNode& name, int64_t offset) const {
+    return {Argument(PointerArgument{tensor_named(name).name, offset}), 8};
   }
   Member pointer(const JsonNode& node, const char*) const {
     node.keys({"pointer", "offset", "at"});
@@ -62,7 +60,7 @@ class ArgumentReader {
         node.has("offset") ? whole(node.get("offset", ""), -(int64_t{1} << 40), int64_t{1} << 40) : 0;
     const JsonNode name = node.get("pointer", "");
     if (name.is_null()) return {Argument(PointerArgument{}), 8};
-    return pointer(node, name, offset);
+    return pointer_to(name, offset);
   }
 
   template <typename T>
@@ -208,19 +206,18 @@ class ArgumentReader {
     node.fail("no tensor map has such elements");
   }
 
-  static constexpr std::pair<const char*, Reader> kKinds[] = {
-      {"pointer", static_cast<Reader>(&ArgumentReader::pointer)},
-      {"i8", &ArgumentReader::integer<int8_t>},
-      {"i16", &ArgumentReader::integer<int16_t>},
-      {"i32", &ArgumentReader::integer<int32_t>},
-      {"i64", &ArgumentReader::integer<int64_t>},
-      {"f16", &ArgumentReader::half<Dtype::fp16>},
-      {"bf16", &ArgumentReader::half<Dtype::bf16>},
-      {"f32", &ArgumentReader::real<float>},
-      {"f64", &ArgumentReader::real<double>},
-      {"struct", &ArgumentReader::structure},
-      {"bytes", &ArgumentReader::bytes},
-      {"tensor_map", &ArgumentReader::tensor_map}};
+  static constexpr std::pair<const char*, Reader> kKinds[] = {{"pointer", &ArgumentReader::pointer},
+                                                              {"i8", &ArgumentReader::integer<int8_t>},
+                                                              {"i16", &ArgumentReader::integer<int16_t>},
+                                                              {"i32", &ArgumentReader::integer<int32_t>},
+                                                              {"i64", &ArgumentReader::integer<int64_t>},
+                                                              {"f16", &ArgumentReader::half<Dtype::fp16>},
+                                                              {"bf16", &ArgumentReader::half<Dtype::bf16>},
+                                                              {"f32", &ArgumentReader::real<float>},
+                                                              {"f64", &ArgumentReader::real<double>},
+                                                              {"struct", &ArgumentReader::structure},
+                                                              {"bytes", &ArgumentReader::bytes},
+                                                              {"tensor_map", &ArgumentReader::tensor_map}};
 
   const ExpressionScope& scope_;
   const std::map<std::string, Tensor>& tensors_;

@@ -74,8 +74,8 @@ LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& 
       name_(std::filesystem::path(path).stem().string()),
       document_(parse_unambiguous(folder_.document(), path_, "no launch file, which is JSON")) {
   const JsonNode root(document_, "", path_);
-  root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches",
-             "recorded", "origin"});
+  root.keys(
+      {"$schema", "name", "summary", "ptx", "sizes", "accepts", "tensors", "launches", "recorded", "origin"});
   if (root.has("name")) name_ = root.get("name", "").text();
   if (root.has("sizes"))
     for (const auto& [name, node] : root.get("sizes", "").members()) sizes_.push_back(read_size(name, node));

@@ -25,6 +25,12 @@ bool stays_inside(const std::string& name) {
 
 }  // namespace
 
+bool is_launch_file(const std::string& name) {
+  const std::filesystem::path path(name);
+  return name.ends_with(".json") || name.ends_with(".capsule") || std::filesystem::is_regular_file(path) ||
+         std::filesystem::is_regular_file(path / kLaunchDocument);
+}
+
 LaunchFolder::LaunchFolder(const std::string& path) : path_(path) {
   if (std::filesystem::is_directory(path)) {
     folder_ = path, closed_ = true;

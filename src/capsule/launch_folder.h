@@ -33,4 +33,8 @@ class LaunchFolder {
 /// The launch file's name inside a capsule.
 inline constexpr const char* kLaunchDocument = "launch.json";
 
+/// Whether a name is one of them, there or not: a file, a folder with a launch.json, or a name that ends in
+/// .json or .capsule.
+bool is_launch_file(const std::string& name);
+
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -38,31 +39,35 @@ std::vector<Axis> read_shape(const JsonNode& node, const ExpressionScope& scope)
 
 using Draw = std::function<double(const RandomStream&, int64_t)>;
 
-struct NamedDraw {
-  const char* name;
+/// How values are drawn; `range` where they are random.
+struct DrawnValues {
   Draw draw;
+  std::optional<DrawnRange> range;
 };
-const NamedDraw* named_draw(const std::string& name) {
-  static const NamedDraw kDraws[] = {
+
+const DrawnValues* named_draw(const std::string& name) {
+  static const std::map<std::string, DrawnValues> kDraws{
       {"normal",
-       [](const RandomStream& random, int64_t i) {
-         return random.normal({0, i});
-       }},
+       {[](const RandomStream& random, int64_t i) {
+          return random.normal({0, i});
+        },
+        DrawnRange{}}},
       {"positive",
-       [](const RandomStream& random, int64_t i) {
-         return std::fabs(random.normal({0, i}));
-       }},
+       {[](const RandomStream& random, int64_t i) {
+          return std::fabs(random.normal({0, i}));
+        },
+        DrawnRange{.positive = true}}},
       {"uniform",
-       [](const RandomStream& random, int64_t i) {
-         return 2 * random.uniform({0, i}) - 1;
-       }},
-      {"zeros", [](const RandomStream&, int64_t) { return 0.0; }},
-      {"ones", [](const RandomStream&, int64_t) { return 1.0; }},
-      {"range", [](const RandomStream&, int64_t i) { return static_cast<double>(i); }},
+       {[](const RandomStream& random, int64_t i) {
+          return 2 * random.uniform({0, i}) - 1;
+        },
+        DrawnRange{true, -1, 1, false}}},
+      {"zeros", {[](const RandomStream&, int64_t) { return 0.0; }, {}}},
+      {"ones", {[](const RandomStream&, int64_t) { return 1.0; }, {}}},
+      {"range", {[](const RandomStream&, int64_t i) { return static_cast<double>(i); }, {}}},
   };
-  for (const NamedDraw& draw : kDraws)
-    if (name == draw.name) return &draw;
-  return nullptr;
+  const auto found = kDraws.find(name);
+  return found == kDraws.end() ? nullptr : &found->second;
 }
 
 constexpr const char* kForms =
@@ -72,34 +77,43 @@ constexpr const char* kForms =
     "{\"range\": [start, step]}, {\"fill\": x}, {\"npy\": FILE}, {\"file\": FILE, \"name\": TENSOR}";
 
 /// {"normal": [0, 2]} and its like.
-Draw drawn_between(const JsonNode& node, const ExpressionScope& scope) {
+DrawnValues drawn_between(const JsonNode& node, const ExpressionScope& scope) {
   node.keys({"normal", "uniform", "integers", "range", "fill"});
   if (node.size() != 1) node.fail(std::string("says more than one thing; ") + kForms);
   if (node.has("fill")) {
     const double x = number_at(node.get("fill", ""), scope);
-    return [x](const RandomStream&, int64_t) { return x; };
+    return {[x](const RandomStream&, int64_t) { return x; }, {}};
   }
   const auto [kind, pair] = node.members().front();
   const auto both = pair.items(2);
   if (both.size() != 2) pair.fail("expected two numbers");
   const double a = number_at(both[0], scope), b = number_at(both[1], scope);
   if (kind == "normal")
-    return [a, b](const RandomStream& random, int64_t i) { return a + b * random.normal({0, i}); };
+    return {[a, b](const RandomStream& random, int64_t i) {
+              return a + b * random.normal({0, i});
+            },
+            DrawnRange{}};
   if (kind == "range")
-    return [a, b](const RandomStream&, int64_t i) { return a + b * static_cast<double>(i); };
+    return {[a, b](const RandomStream&, int64_t i) { return a + b * static_cast<double>(i); }, {}};
   if (b < a) pair.fail(fmt::format("{} to {} is empty", a, b));
   if (kind == "uniform")
-    return [a, b](const RandomStream& random, int64_t i) { return a + (b - a) * random.uniform({0, i}); };
+    return {[a, b](const RandomStream& random, int64_t i) {
+              return a + (b - a) * random.uniform({0, i});
+            },
+            DrawnRange{true, a, b, false}};
   const auto low = static_cast<int64_t>(std::ceil(a)), high = static_cast<int64_t>(std::floor(b));
   if (high < low) pair.fail(fmt::format("no whole number lies between {} and {}", a, b));
-  return [low, high](const RandomStream& random, int64_t i) {
-    return static_cast<double>(low + random.below(high - low + 1, {0, i}));
-  };
+  return {[low, high](const RandomStream& random, int64_t i) {
+            return static_cast<double>(low + random.below(high - low + 1, {0, i}));
+          },
+          DrawnRange{true, static_cast<double>(low), static_cast<double>(high), false}};
 }
 
-void fill(Tensor& tensor, const Draw& draw, uint64_t seed) {
+void fill(LaunchTensor& made, const DrawnValues& values, uint64_t seed) {
+  Tensor& tensor = made.tensor;
   const RandomStream random(seed, tensor.name);
-  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, draw(random, i));
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, values.draw(random, i));
+  made.drawn = values.range;
 }
 
 /// Fisher and Yates.
@@ -134,7 +148,9 @@ Tensor read_stored(const JsonNode& node, const LaunchFolder& folder) {
 /// Values from a file bring their shape and type along; where the document says them too, they must agree.
 void take_stored(LaunchTensor& made, const JsonNode& values, const JsonNode& whole, Tensor stored) {
   Tensor& tensor = made.tensor;
-  if (whole.has("dtype") && format(tensor.dtype).bytes != format(stored.dtype).bytes)
+  // Integers of a size are the same bytes, of either sign; floats are not, nor are they integers' bits.
+  const bool same = tensor.dtype == stored.dtype;
+  if (whole.has("dtype") && !same)
     values.fail(fmt::format("the file holds {}, the document says {}", format(stored.dtype).name,
                             format(tensor.dtype).name));
   if (!whole.has("dtype")) tensor.dtype = stored.dtype;
@@ -160,13 +176,9 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
   tensor = Tensor(tensor.name, tensor.dtype, tensor.axes);
   if (values.is_string() && values.text() == "permutation") return permute(tensor, seed);
   if (values.is_string()) {
-    const NamedDraw* const draw = named_draw(values.text());
+    const DrawnValues* const draw = named_draw(values.text());
     if (!draw) values.fail(fmt::format("\"{}\" are no values; {}", values.text(), kForms));
-    const std::string name = draw->name;
-    if (name == "normal") made.drawn.emplace();
-    if (name == "positive") made.drawn.emplace().positive = true;
-    if (name == "uniform") made.drawn = DrawnRange{true, -1, 1, false};
-    return fill(tensor, draw->draw, seed);
+    return fill(made, *draw, seed);
   }
   if (values.is_array()) {
     const auto items = values.items();
@@ -176,13 +188,7 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
     return;
   }
   if (!values.is_object()) values.fail(kForms);
-  fill(tensor, drawn_between(values, scope), seed);
-  if (values.has("normal")) made.drawn.emplace();
-  for (const char* kind : {"uniform", "integers"})
-    if (values.has(kind)) {
-      const auto both = values.get(kind, "").items();
-      made.drawn = DrawnRange{true, number_at(both[0], scope), number_at(both[1], scope), false};
-    }
+  fill(made, drawn_between(values, scope), seed);
 }
 
 void read_layout(LaunchTensor& made, const JsonNode& node, const ExpressionScope& scope) {

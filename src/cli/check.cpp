@@ -21,9 +21,6 @@
 namespace assay::cli {
 namespace {
 
-/// About ten seconds of shadow execution on two cores, as of `assay trace`.
-constexpr uint64_t kPrecisionInstructions = 500'000'000;
-
 struct CheckCommand {
   ProgramOptions program;
   EngineOptions engines;
@@ -44,7 +41,7 @@ struct CheckCommand {
     if (!capsule.recorded.empty()) options.recorded = &capsule.recorded;
     options.partly = capsule.partly, options.fixed = capsule.fixed;
     options.orders = options.poison = options.architectures = !no_repeats;
-    options.shadow_instructions = precision ? kPrecisionInstructions : 0;
+    options.shadow_instructions = precision ? kShadowInstructions : 0;
     options.peer = blocks.empty() ? on.peer.get() : nullptr;
     TensorMap expected;
     if (!expect.empty()) expected = read_tensors(expect), options.expected = &expected;
@@ -60,6 +57,10 @@ struct CheckCommand {
     for (const std::string& line : first.printed) fmt::print("printed  {}\n", ptx::printable(line));
     if (first.not_printed > 0) fmt::print("printed  {} more\n", first.not_printed);
     program.describe(capsule, result);
+    if (checks != "all") result.replay += " --checks " + checks;
+    if (!blocks.empty()) result.replay += " --blocks " + blocks;
+    if (!expect.empty()) result.replay += fmt::format(" --expect {} --tolerance {}", expect, tolerance);
+    if (no_repeats) result.replay += " --once";
     const int status = conclude(output, findings, result);
     if (precision) print_shadow(output.console(), result);
     return status;

@@ -10,6 +10,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/interrupt.h"
+#include "src/capsule/launch_folder.h"
 #include "src/case/names.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
@@ -144,7 +145,7 @@ struct FuzzCommand {
 
   int run() {
     findings.check();
-    if (what.ends_with(".json") || what.ends_with(".capsule")) return fuzz_program();
+    if (is_launch_file(what)) return fuzz_program();
     const std::vector<const Kernel*> kernels = chosen();
     const std::optional<Baseline> known = known_findings();
     const Engines on = engines.make(1, true);

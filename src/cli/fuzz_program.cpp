@@ -54,9 +54,12 @@ int fuzz_launch_file(const std::string& path, const std::string& ptx, const Prog
     rows.push_back({row.name, std::to_string(row.checked), std::to_string(row.failed)});
   console.line("");
   console.table(rows, 1);
-  console.line(fmt::format("\n{}  {} runs in {:.1f} s: {} passed; {} finding{}; seed {}",
-                           run.findings.empty() ? "pass" : "FINDING", run.cases, run.seconds, run.passed,
-                           run.findings.size(), run.findings.size() == 1 ? "" : "s", run.seed));
+  const char* const verdict = !run.findings.empty() ? "FINDING" : interrupt.signal() ? "incomplete" : "pass";
+  console.line(
+      fmt::format("\n{}  {} runs in {:.1f} s: {} passed, {} draws too large or without a launch; "
+                  "{} finding{}; seed {}",
+                  verdict, run.cases, run.seconds, run.passed, run.domain, run.findings.size(),
+                  run.findings.size() == 1 ? "" : "s", run.seed));
   const nlohmann::json result = to_json(run);
   FirstFailure failure;
   failure.attempt([&] { output.write(result); });

@@ -7,6 +7,9 @@
 
 namespace assay::cli {
 
+/// About ten seconds of shadow execution on two cores; a longer run goes without.
+inline constexpr uint64_t kShadowInstructions = 500'000'000;
+
 /// How far an exponential was from overflow: "saw up to -3.2: safe", "saw up to 126: within 2 of overflow".
 std::string distance_text(const ExponentRange&);
 /// Errors of the outputs, the lines that made them, the first parting, the instructions nearest to where

@@ -13,8 +13,7 @@ namespace assay::cli {
 void ProgramOptions::add_to(CLI::App& app) {
   CLI::Option* file =
       app.add_option("FILE", path_, "A launch file: JSON that says what to launch (examples/launch)");
-  CLI::Option* launch = app.add_option("--launch", launch_, "The same")->type_name("FILE");
-  file->excludes(launch);
+  file->excludes(app.add_option("--launch", path_, "The same")->type_name("FILE"));
   app.add_option("--ptx", ptx_, "PTX in place of what the launch file names")->type_name("FILE ...");
   app.add_option("--size", sizes_, "Sizes of the launch file, as in n=1000,rows=8")
       ->type_name("NAME=N,...")
@@ -43,28 +42,29 @@ std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
 
 const LaunchFile& ProgramOptions::file() {
   if (file_) return *file_;
-  const std::string& path = path_.empty() ? launch_ : path_;
-  if (path.empty())
+  if (path_.empty())
     throw BadInput("name a launch file, as in assay check saxpy.json (examples/launch has some)");
-  if (path.ends_with(".ptx"))
+  if (path_.ends_with(".ptx"))
     throw BadInput(
         fmt::format("{}: PTX alone does not say what to launch; give a launch file beside it: assay "
                     "check LAUNCH.json --ptx {}",
-                    path, path));
-  return file_.emplace(path, ptx_);
+                    path_, path_));
+  return file_.emplace(path_, ptx_);
 }
 
 Capsule ProgramOptions::load() {
-  Capsule capsule = file().make(chosen_sizes(), seed_);
+  const std::map<std::string, int64_t> sizes = chosen_sizes();
+  if (!file().accepts(sizes))
+    throw BadInput(path_ + ": its \"accepts\" leaves these sizes out; choose others with --size");
+  Capsule capsule = file().make(sizes, seed_);
   if (!vary_.empty()) vary(capsule, vary_);
   return capsule;
 }
 
 void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
-  const std::string& path = path_.empty() ? launch_ : path_;
-  v.program->file = path, v.program->seed = capsule.seed;
+  v.program->file = path_, v.program->seed = capsule.seed;
   for (const auto& [name, value] : capsule.sizes) v.program->sizes.push_back({name, value});
-  v.replay = "assay check " + path;
+  v.replay = "assay check " + path_;
   for (const std::string& ptx : ptx_) v.replay += " --ptx " + ptx;
   if (!sizes_.empty()) {
     v.replay += " --size ";

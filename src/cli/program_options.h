@@ -25,7 +25,7 @@ class ProgramOptions {
  private:
   std::map<std::string, int64_t> chosen_sizes() const;
 
-  std::string path_, launch_, vary_;
+  std::string path_, vary_;
   std::vector<std::string> ptx_, sizes_;
   uint64_t seed_ = 1;
   std::optional<LaunchFile> file_;

@@ -21,9 +21,6 @@
 namespace assay::cli {
 namespace {
 
-/// About ten seconds of shadow execution on two cores; a longer run goes without.
-constexpr uint64_t kShadowInstructions = 500'000'000;
-
 /// Values that no kernel made: the first of each class in each input that a file brings along.
 void print_given(const Console& console, const TensorMap& inputs) {
   for (const auto& [name, tensor] : inputs) {

@@ -69,6 +69,29 @@ TEST_F(Check, ValuesOfOnesOwnAreHeldAgainst) {
   EXPECT_NE(ran.out.find("3 elements of scale beyond the bound"), ran.out.npos) << ran.out;
 }
 
+TEST_F(Check, SomeBlocksAreSaidToBeSome) {
+  const Ran ran = run_assay("check row_norm.json --blocks 1 --json r.json", folder);
+  EXPECT_EQ(json("r.json")["partial"], "blocks 1 of every launch ran, once") << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("replay: assay check row_norm.json --blocks 1"), ran.out.npos) << ran.out;
+}
+
+TEST_F(Check, AFolderIsFuzzedLikeItsLaunchFile) {
+  std::filesystem::create_directory(folder / "in");
+  std::filesystem::copy_file(folder / "row_norm.json", folder / "in/launch.json");
+  std::filesystem::copy_file(folder / "row_norm.ptx", folder / "in/row_norm.ptx");
+  const Ran ran = run_assay("fuzz in --cases 5 --seed 1", folder);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("pass  5 runs"), ran.out.npos) << ran.out;
+}
+
+TEST_F(Check, SizesThatAreNotMeantAreNotRun) {
+  change(R"("ptx":)", R"("accepts": "columns % 8 == 0", "ptx":)");
+  EXPECT_EQ(run_assay("check bad.json", folder).status, 0);
+  const Ran ran = run_assay("check bad.json --size columns=7", folder);
+  EXPECT_EQ(ran.status, 2) << ran.out;
+  EXPECT_NE(ran.err.find("\"accepts\" leaves these sizes out"), ran.err.npos) << ran.err;
+}
+
 TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
   change(R"("function": "row_norm")", R"("function": "col_norm")");
   const std::pair<const char*, const char*> rows[] = {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,22 @@ TEST_F(CompilePtx, SaysWhatToDoWhereThereIsNoCompiler) {
     if (path == "kernels/device/decay.cuh") text += "\n// not in the cache\n";
   EXPECT_THROW(compile_module(sources, "gla/chunk.bf16.bf16"), CannotCompile);
   unsetenv("ASSAY_NVCC");
+}
+
+volatile std::sig_atomic_t heard = 0;
+
+TEST_F(CompilePtx, HearsASignalWhileTheCompilerRuns) {
+  const std::string compiler = testing::TempDir() + "assay-signalling-compiler";
+  std::ofstream(compiler) << "#!/bin/sh\n[ \"$1\" = --version ] || kill -INT " << getpid() << "\nexit 1\n";
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  setenv("ASSAY_NVCC", compiler.c_str(), 1);
+  for (auto& [path, text] : sources) text += fmt::format("\n// signal {}\n", getpid());
+  const auto before = std::signal(SIGINT, [](int) { heard = 1; });
+  EXPECT_THROW(compile_module(sources, "views/gather"), CannotCompile);
+  std::signal(SIGINT, before);
+  unsetenv("ASSAY_NVCC");
+  std::filesystem::remove(compiler);
+  EXPECT_EQ(heard, 1);
 }
 
 TEST_F(CompilePtx, TakesASourceWithAllThatItIncludesAndNothingElse) {

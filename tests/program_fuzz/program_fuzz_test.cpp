@@ -32,7 +32,7 @@ OUT: ret;
 class ProgramFuzz : public testing::Test {
  protected:
   FuzzRun fuzz(const std::string& before, int64_t cases = 60, uint64_t seed = 1,
-               const std::string& accepts = "1") {
+               const std::string& accepts = "1", int64_t most_bytes = 1 << 20) {
     std::ofstream(folder / "k.ptx") << ptx(before);
     std::ofstream(folder / "k.json") << R"j({"ptx": "k.ptx", "accepts": ")j" + accepts + R"j(",
       "sizes": {"n": {"value": 100, "from": 1, "to": 500}},
@@ -41,7 +41,10 @@ class ProgramFuzz : public testing::Test {
       "launches": [{"function": "quarter", "grid": "ceil_div(n, 32)", "block": 32,
                     "arguments": ["x", "y", {"i32": "n"}]}]})j";
     const LaunchFile file(folder / "k.json", {});
-    return fuzz_program(file, {.cases = cases, .seed = seed, .jobs = 2, .replay = "assay check k.json"}, {});
+    return fuzz_program(
+        file,
+        {.cases = cases, .seed = seed, .jobs = 2, .replay = "assay check k.json", .most_bytes = most_bytes},
+        {});
   }
   const ScratchFolder folder;
 };
@@ -71,6 +74,11 @@ TEST_F(ProgramFuzz, TheSameSeedGivesTheSameRun) {
   const FuzzRun once = fuzz(fault, 40, 7), again = fuzz(fault, 40, 7);
   EXPECT_EQ(once.passed, again.passed);
   EXPECT_EQ(once.properties[0].failed, again.properties[0].failed);
+}
+
+TEST_F(ProgramFuzz, ARunOfNothingIsNoPass) {
+  EXPECT_NO_THROW(fuzz("", 5));
+  EXPECT_THROW(fuzz("", 5, 1, "1", 1), BadInput);
 }
 
 TEST_F(ProgramFuzz, SizesThatAreNotAcceptedAreNotDrawn) {

@@ -38,6 +38,15 @@ TEST(RoundingVerdict, CleanKernelsAreExplainedUnderEveryDecay) {
     }
 }
 
+/// Squares of what decays leave underflow long before the values do.
+TEST(RoundingVerdict, ValuesWhoseSquaresAreNoFloatsRaiseNoAlarm) {
+  for (const char* token : {"gla.chunk/T16/H2/K1/V1/bf16/g-fp32/contrast:90,0.001/s1/backward",
+                            "gla.chunk/T64/H1/K2/V2/bf16/g-fp32/constant:-20/s2/backward",
+                            "simple_gla.chunk/T64/H1/K2/V2/bf16/g-fp32/constant:-35/s3/backward",
+                            "gla.chunk/T64/H1/K8/V8/bf16/g-fp32/constant:-12/s4/backward"})
+    EXPECT_NE(judged(token).verdict, Verdict::finding) << token << " " << judged(token).cause;
+}
+
 TEST(RoundingVerdict, WithoutDecaysThePredictedErrorIsTheError) {
   const Verification v = judged("gla.chunk/T512/H1/K64/V64/bf16/g-fp32/none/s2/both");
   ASSERT_TRUE(v.rounding);

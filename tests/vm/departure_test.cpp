@@ -30,6 +30,17 @@ TEST(Departure, ThereIsNoneWhereEveryOrderGivesTheSame) {
   }
 }
 
+/// A shuffled order takes turns of some hundred instructions, which end at branches.
+TEST(Departure, TurnsThatEndInALoopAreNone) {
+  const Compared c =
+      compare({.body = "mov.u32 %d, 0;\nAGAIN: add.u32 %d, %d, %a; setp.lt.u32 %p0, %d, 5000;\n"
+                       "@%p0 bra AGAIN;",
+               .a = {5},
+               .threads = 64},
+              2);
+  EXPECT_FALSE(c.two.departure);
+}
+
 TEST(Departure, ARaceOfWarpsPartsWhereTheOtherValueIsRead) {
   // Warp 0 writes what warp 1 reads, without a barrier.
   const SmallKernel racing{

@@ -480,46 +480,5 @@ TEST(ShadowRun, ValuesThatAreNotFiniteEndTheirShadowsAndAreCounted) {
   EXPECT_EQ(report.ended, 32u);
 }
 
-/// x = 3000 + t / 64, y = t: variances of two numbers by a difference of squares, and without one.
-TEST(Shadow, TheLineThatAmplifiesIsNamedApartFromThoseThatRound) {
-  TensorMap inputs;
-  for (const char* name : {"x", "y"}) {
-    Tensor& tensor = inputs[name] = Tensor(name, Dtype::fp32, {{"T", 32}});
-    for (int64_t i = 0; i < 32; ++i)
-      tensor.set(i, name[0] == 'x' ? 3000.1 + static_cast<double>(i) / 64 : 3001.3);
-  }
-  const auto amplifiers = [&](const std::string& body) {
-    return run_shadow(plan_of(body), inputs, {}).amplifiers;
-  };
-  const auto cancelling = amplifiers(
-      ".loc 1 1 0\n mul.rn.f32 %f0, %x, %x; fma.rn.f32 %f0, %y, %y, %f0;\n"
-      ".loc 1 2 0\n add.rn.f32 %f1, %x, %y; mul.rn.f32 %f1, %f1, 0f3F000000;\n"
-      ".loc 1 3 0\n mul.rn.f32 %f2, %f1, %f1; mul.rn.f32 %f0, %f0, 0f3F000000;\n"
-      ".loc 1 4 0\n sub.rn.f32 %r, %f0, %f2;\n");
-  ASSERT_EQ(cancelling.size(), 1u);
-  EXPECT_EQ(cancelling[0].where.line, 4);
-  EXPECT_EQ(cancelling[0].instruction, "sub.rn.f32");
-  EXPECT_GT(cancelling[0].growth, 0x1p16);  // 3000^2 over the variance, less a few binades
-  EXPECT_TRUE(amplifiers(".loc 1 1 0\n sub.rn.f32 %f0, %x, %y; mul.rn.f32 %f0, %f0, 0f3F000000;\n"
-                         ".loc 1 2 0\n mul.rn.f32 %r, %f0, %f0;\n")
-                  .empty());
-}
-
-TEST(Shadow, AnExponentialOfALargeArgumentAmplifies) {
-  TensorMap inputs;
-  for (const char* name : {"x", "y"}) {
-    Tensor& tensor = inputs[name] = Tensor(name, Dtype::fp32, {{"T", 32}});
-    for (int64_t i = 0; i < 32; ++i) tensor.set(i, 90.3 + static_cast<double>(i) / 9);
-  }
-  const auto amplifiers =
-      run_shadow(plan_of(".loc 1 1 0\n mul.rn.f32 %f0, %x, %y; mul.rn.f32 %f0, %f0, 0f3C23D70A;\n"
-                         ".loc 1 2 0\n cvt.rn.bf16.f32 %h0, %f0; cvt.f32.bf16 %f0, %h0;\n"
-                         ".loc 1 3 0\n ex2.approx.f32 %r, %f0;\n"),
-                 inputs, {})
-          .amplifiers;
-  ASSERT_FALSE(amplifiers.empty());
-  EXPECT_EQ(amplifiers[0].where.line, 3);
-}
-
 }  // namespace shadow_run_test
 }  // namespace assay::vm

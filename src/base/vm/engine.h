@@ -155,6 +155,7 @@ class Engine {
               goto done;
             }
             control(warp, op, mask);
+            if constexpr (has(hook::after)) trace_.after(warp, op, mask);
             if (yields) take_turns(warp);
             goto done;
           }

@@ -45,14 +45,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-double Binades::median() const {
-  uint64_t all = 0, below = 0;
-  for (const uint32_t count : counts) all += count;
-  for (size_t i = 0; i < counts.size(); ++i)
-    if ((below += counts[i]) * 2 > all) return std::ldexp(1, static_cast<int>(i) - 32);
-  return 0;
-}
-
 double half_value(uint32_t bits) {
   return half_values()[bits & 0xffff];
 }

@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "src/base/vm/amplified.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/error_shadow.h"
 #include "src/base/vm/matrix_form.h"
@@ -41,29 +42,6 @@ struct Parting {
   int32_t op = -1;
   uint32_t thread = 0;
   double value = 0, error = 0;
-};
-
-/// By binades, so that threads merge without rounding: how many values lie in [2^(i - 32), 2^(i - 31)); the
-/// first and the last hold what is beyond.
-struct Binades {
-  std::array<uint32_t, 64> counts{};
-  void add(double x) { ++counts[static_cast<size_t>(std::clamp(std::ilogb(x), -32, 31) + 32)]; }
-  void merge(const Binades& other) {
-    for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-  }
-  /// The lower end of the binade with the median; 0 of nothing.
-  double median() const;
-};
-
-/// How an op's results differ from exact, relative to themselves, and how many times as much as the worst of
-/// their operands: a difference of nearly equal numbers, an exponential of a large one. Of results that have
-/// an error, and operands with one.
-struct Amplified {
-  Binades errors, growths;
-  double error = 0;  ///< the largest, and where it was
-  double value = 0, exact = 0;
-  uint64_t block = 0;
-  uint32_t thread = 0;
 };
 
 /// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.

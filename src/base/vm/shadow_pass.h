@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "src/base/vm/error_trace.h"
@@ -26,14 +25,7 @@ inline void merge(OpErrors& into, const OpErrors& from) {
     into.roundings[i] += from.roundings[i];
     into.largest[i] = std::max(into.largest[i], from.largest[i]);
     into.edges[i].merge(from.edges[i]);
-    // Of equals the one that every order of threads finds.
-    Amplified& mine = into.amplified[i];
-    const Amplified& other = from.amplified[i];
-    mine.errors.merge(other.errors), mine.growths.merge(other.growths);
-    const auto rank = [](const Amplified& a) { return std::tuple(a.error, ~a.block, ~a.thread); };
-    if (rank(other) > rank(mine))
-      mine.error = other.error, mine.value = other.value, mine.exact = other.exact, mine.block = other.block,
-      mine.thread = other.thread;
+    into.amplified[i].merge(from.amplified[i]);
   }
   if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
   into.ended += from.ended;

@@ -81,6 +81,11 @@ class ProgramFuzz {
       return [this, &engine, draw = *draw]() -> Merge { return work(engine, draw); };
     });
     run_.seconds = seconds_since(start_);
+    const bool ended = options_.interrupted && *options_.interrupted;
+    if (run_.cases == 0 && !ended)
+      throw BadInput(fmt::format(
+          "{}: none of {} draws could be run: more than {} MiB of tensors, or no launch at their sizes",
+          file_.name(), run_.domain, options_.most_bytes >> 20));
     return std::move(run_);
   }
 
@@ -172,9 +177,7 @@ class ProgramFuzz {
         if (listener_.found) listener_.found(v);
       };
     }
-    return [this, v = std::move(v)] {
-      if (v) count(*v);
-    };
+    return [this, v = std::move(v)] { v ? count(*v) : void(++run_.domain); };
   }
 
   void count(const Verification& v) {

@@ -284,10 +284,21 @@ std::pair<std::vector<double>, std::vector<double>> block_errors(const Tensor& g
   return {errors, rest};
 }
 
+/// What states carry is products of samples, sums of floats: below this they would underflow.
+constexpr double kLeastCarried = 0x1p-30;
+
 PartStatistics carried_part(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
                             const CarriedErrors& expected, double t) {
   PartStatistics y;
   std::vector<std::vector<double>> errors, rest;
+  double largest = 0;
+  for (const StateReads& reads : expected.blocks) {
+    const OutputBlock& block = model.blocks.blocks()[reads.block];
+    for (int64_t r = 0; r < block.rows; ++r)
+      for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat)
+        largest = std::fmax(largest, std::fabs(reference.mid[static_cast<size_t>(flat)]));
+  }
+  if (largest < kLeastCarried) return y;
   for (const StateReads& reads : expected.blocks) {
     auto [here, here_rest] =
         block_errors(got, reference, model, model.blocks.blocks()[reads.block], y.part.elements);

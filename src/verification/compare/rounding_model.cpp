@@ -23,11 +23,27 @@ struct Products {
   }
 };
 
+/// The squares of terms that make an element smaller than this are no floats; where its exact value is so
+/// small, though not 0, it is not judged.
+constexpr double kLeastValue = 0x1p-60;
+
+/// A power of two that brings the block's largest exact value near 1: products of samples are sums of floats,
+/// and would underflow where decays leave little.
+float scale_of(const OutputBlock& block, const ReferenceOutput& reference, const OutputModel& model) {
+  double largest = 0;
+  for (int64_t r = 0; r < block.rows; ++r)
+    for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat)
+      if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0)
+        largest = std::fmax(largest, std::fabs(reference.mid[i]));
+  return largest > 0 ? static_cast<float>(std::ldexp(1, std::clamp(-std::ilogb(largest), -120, 120))) : 1;
+}
+
 /// An element whose bound is left at that; what is not finite is not judged.
 void take_rest(const ReferenceOutput& reference, size_t i, double rest, OutputModel& model,
                ExpectedErrors& to) {
-  const double x = std::fabs(summed_value(reference.mid[i])), left = rest + reference.rad[i];
+  const double x = std::fabs(reference.mid[i]), left = rest + reference.rad[i];
   if (!std::isfinite(x) || !std::isfinite(left) || !std::isfinite(reference.bound[i])) return;
+  if (x > 0 && x < kLeastValue) return;
   model.rest[i] = left;
   ++to.elements;
   to.exact_squares += x * x;
@@ -68,6 +84,8 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   ExpectedErrors& to = model.expected[static_cast<size_t>(&block - model.blocks.blocks().data())];
   add_rest(noise, block, reference, model);
   if (noise.common) add_common(noise, block, reference, model, to);
+  const float scale = scale_of(block, reference, model);
+  const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
   for (const float* const samples : {noise.near, noise.far}) {
     if (!samples) continue;
     Products sums;
@@ -76,20 +94,21 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
       for (int64_t c = 0; c < noise.columns; ++c) {
         const auto i = static_cast<size_t>(flat + c);
         if (model.rest[i] < 0) continue;
-        sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c],
-                 static_cast<float>(reference.mid[i]));
+        sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c] * scale,
+                 static_cast<float>(reference.mid[i] * static_cast<double>(scale)));
       }
     }
     size_t pair = 0;
     double square = 0;
     for (int a = 0; a < kNoiseSamples; ++a) {
       const auto i = static_cast<size_t>(a);
-      const double squares = static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
+      const double squares = unscaled_square * static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
       to.noise_squares += squares;
       if (samples == noise.far) to.far_squares += squares;
-      to.along[i] += static_cast<double>(sums.along[a]), to.summed[i] += static_cast<double>(sums.summed[a]);
+      to.along[i] += unscaled_square * static_cast<double>(sums.along[a]);
+      to.summed[i] += unscaled * static_cast<double>(sums.summed[a]);
       for (int b = 0; b < a; ++b, ++pair) {
-        const double product = static_cast<double>(sums.gram[a][b]);
+        const double product = unscaled_square * static_cast<double>(sums.gram[a][b]);
         square += product * product / static_cast<double>(ExpectedErrors::kPairs);
         if (samples == noise.far) to.products[pair] += product;
       }

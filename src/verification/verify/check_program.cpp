@@ -68,6 +68,7 @@ class ProgramCheck {
     repeat();
     precision();
     hold_against_others();
+    note_repeats();
   }
 
  private:
@@ -267,7 +268,10 @@ class ProgramCheck {
   }
 
   void repeat() {
-    if (!program_.blocks.empty()) return;
+    if (!program_.blocks.empty()) {
+      v_.partial = fmt::format("blocks {} of every launch ran, once", program_.blocks);
+      return;
+    }
     if (is_too_long(options_.repeat_instructions)) {
       v_.partial = "run once: " + length_text(options_.repeat_instructions);
       return;
@@ -291,7 +295,6 @@ class ProgramCheck {
         machine.arch = arch;
         repeat_as({.kind = RepeatKind::architecture, .how = "on " + arch}, machine, program_.poison);
       }
-    note_repeats();
   }
 
   /// Those that the targets of all modules can run on: "sm_80" on itself and later ones, "sm_90a" on no
@@ -355,10 +358,6 @@ class ProgramCheck {
       if (on_peer.trap) repeat.differing = 1, repeat.element = on_peer.trap->message;
       v_.repeats.push_back(repeat);
     }
-    for (const Repeat& r : v_.repeats)
-      if (r.kind == RepeatKind::recorded && r.differing > 0)
-        v_.properties_failed.push_back(fmt::format("same-bits-as-recorded: {}: {} elements differ, first {}",
-                                                   r.how, r.differing, r.element));
   }
 
   Program program_;
