@@ -16,10 +16,16 @@ function(assay_build_options name)
   endif()
 endfunction()
 
+# The program and the Python package's shared library are made of the same objects.
+function(assay_for_both name)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+endfunction()
+
 function(assay_library name)
   cmake_parse_arguments(A "" "UNITY;OPTIMISE" "SOURCES;LIBRARIES;ALONE" ${ARGN})
   if(A_SOURCES)
     add_library(${name} STATIC ${A_SOURCES})
+    assay_for_both(${name})
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
     target_link_libraries(${name} PUBLIC ${A_LIBRARIES})
     assay_build_options(${name} UNITY "${A_UNITY}" OPTIMISE "${A_OPTIMISE}" ALONE ${A_ALONE})

@@ -1,11 +1,9 @@
 # Third-party libraries, all Debian packages (the launcher installs what is missing).
 if(ASSAY_STATIC)
-  # Programs that run on another machine with a C library at least as new: everything but libc, libstdc++ and muParser
-  # (packaged as a shared library only; with its libgomp it travels in the same folder, found by the programs' RPATH).
+  # Programs that run on another machine with a C library at least as new: everything but libc and libstdc++.
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a ${CMAKE_FIND_LIBRARY_SUFFIXES})
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-  set(CMAKE_BUILD_RPATH "$ORIGIN")
-  add_link_options(-Wl,--as-needed -Wl,--disable-new-dtags)
+  add_link_options(-Wl,--as-needed)
   add_compile_definitions(FMT_HEADER_ONLY)
 endif()
 find_package(Threads REQUIRED)
@@ -18,16 +16,6 @@ find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(MPFI REQUIRED)
-find_package(muparser REQUIRED CONFIG)
-if(ASSAY_STATIC)
-  get_target_property(muparser_file muparser::muparser IMPORTED_LOCATION_NONE)
-  get_target_property(muparser_soname muparser::muparser IMPORTED_SONAME_NONE)
-  configure_file(${muparser_file} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${muparser_soname} COPYONLY)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.so.1 OUTPUT_VARIABLE gomp_file
-                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  file(REAL_PATH ${gomp_file} gomp_file)
-  configure_file(${gomp_file} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/libgomp.so.1 COPYONLY)
-endif()
 find_path(ZSTD_INCLUDE zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 add_library(zstd::zstd UNKNOWN IMPORTED)

@@ -31,6 +31,7 @@ function(kernel_module target module)
       DEPENDS compile_module DEPFILE ${file}.d COMMENT "kernel ${module}" VERBATIM)
   endforeach()
   set_property(TARGET ${target} APPEND PROPERTY kernel_modules "${module}")
+  set_property(TARGET ${target} APPEND PROPERTY carried_ptx "${module}|${output}.ptx.z")
   if(ASSAY_EMBED_PTX)
     set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${module}|${output}.ptx.z")
   else()
@@ -48,10 +49,14 @@ function(embed_source target)
 endfunction()
 
 # write_embedded_table(<target> <symbol>): a C++ source with `const EmbeddedFile <symbol>[]`, what kernel_module or
-# embed_source named, with the bytes of the file where there is one, ended by an empty row.
+# embed_source named, with the bytes of the file where there is one, ended by an empty row. `of`: the target that named
+# them, and under which name, where that is another.
 function(write_embedded_table target symbol)
-  set(output ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cpp)
-  get_target_property(files ${target} ${symbol})
+  set(of ${target} ${symbol} ${ARGN})
+  list(GET of -2 named_by)
+  list(GET of -1 rows)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${rows}.cpp)
+  get_target_property(files ${named_by} ${rows})
   set(assembly "")
   set(rows "")
   set(paths "")

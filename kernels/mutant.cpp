@@ -136,6 +136,19 @@ Kernel with_mutation(const Kernel& kernel, const std::string& id) {
   });
 }
 
+Program with_mutation(Program program, const std::string& id) {
+  const size_t split = split_of(id);
+  std::vector<std::string> names;
+  for (Module& module : program.modules) {
+    names.push_back(encoded(module.name));
+    if (names.back() != id.substr(0, split)) continue;
+    module.ptx = with_mutation(module, id.substr(split + 1));
+    return program;
+  }
+  throw BadInput(fmt::format("mutant '{}': the program has no module {}; it has: {}", id, id.substr(0, split),
+                             fmt::join(names, ", ")));
+}
+
 Kernel with_text(const Kernel& kernel, const std::string& id, const std::string& module_name,
                  std::shared_ptr<const std::string> text) {
   return changed(kernel, id, [module_name, text](Module& module) {

@@ -16,7 +16,9 @@ std::string mutant_id(const std::string& module, const std::string& mutation);
 /// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. A module that
 /// no plan of the kernel has is BadInput, and so is a mutation that the module does not have.
 Kernel with_mutation(const Kernel&, const std::string& id);
-/// The same from the changed text itself.
+/// A program that no kernel plans: its module of that name changed. Throws BadInput likewise.
+Program with_mutation(Program, const std::string& id);
+/// The same as a kernel's from the changed text itself.
 Kernel with_text(const Kernel&, const std::string& id, const std::string& module,
                  std::shared_ptr<const std::string> text);
 

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "reference/sampled_chunk.h"
+#include "reference/sampled_softmax.h"
 
 namespace assay {
 namespace {
 
 using Floats = std::vector<float>;
+using Made = SampledWeights;
 
 /// Multiples of a uniform draw from [-1, 1], as in gated_noise.cpp.
 struct Amplitudes {
   float written = 0;                            ///< s on its way into the states
-  float weight = 0, inner = 0;                  ///< storing of p, and of dy; scores and copies of dp
+  float inner = 0;                              ///< scores and copies of dp
   float logit = 0;                              ///< scores and copies of y
   float read = 0;                               ///< p or dy as an operand that reads a state, and in scores
   float entered = 0;                            ///< p or dy on its way into Gv or Gk
@@ -25,15 +26,7 @@ struct Amplitudes {
 
 /// Rounding errors of what is made, relative to it.
 struct Rests {
-  double logit = 0, per_nat = 0, divide = 0, dp = 0, inner = 0, all = 0;
-};
-
-/// Tokens x slots that the operator makes itself.
-struct Made {
-  Floats value, moved;
-  std::vector<Lanes> near, far;
-
-  explicit Made(size_t size) : value(size), moved(size), near(size), far(size) {}
+  double logit = 0, dp = 0, all = 0;
 };
 
 /// One of the two recurrences, S <- diag(e^g) S + s c^T, which d reads: (c, d) = (k, q) and (v, do).
@@ -83,6 +76,7 @@ class GsaNoise {
     const Tensor& g = require_input(p, "g", p.sizes.B * p.sizes.T * H_ * M_);
     for (int64_t i = 0; i < g.size() && !decays_; ++i) decays_ = g.value(i) != 0;
     const Arithmetic& a = backward ? p.adjoint.state : p.arithmetic;
+    wide_ = roundings_in(a.divide, u_) == 0;
     length_ = a.chunk > 0 ? a.chunk : std::max<int64_t>(s.tokens, 1);
     const double chunks = std::ceil(static_cast<double>(s.tokens) / static_cast<double>(length_));
     set_amplitudes(a, p.adjoint);
@@ -121,13 +115,13 @@ class GsaNoise {
     };
     const int readout = roundings_in(a.readout, u_);
     amplitudes_.written = rounding_amplitude(u_, count(a.write, a.write_decayed + a.write_scaled));
-    amplitudes_.weight = rounding_amplitude(u_, roundings_in(a.divide, u_));
+    softmax_.weight = rounding_amplitude(u_, roundings_in(a.divide, u_));
     amplitudes_.logit = rounding_amplitude(u_, roundings_in(a.logits, u_));
     amplitudes_.o = rounding_amplitude(u_, std::min(readout, 1));
     amplitudes_.read =
         rounding_amplitude(u_, std::max(readout - 1, 0) + count(0, a.readout_decayed + a.readout_scaled));
     if (!backward_) return;
-    amplitudes_.inner = rounding_amplitude(u_, roundings_in(d.inner, u_));
+    amplitudes_.inner = softmax_.gradient = rounding_amplitude(u_, roundings_in(d.inner, u_));
     amplitudes_.entered =
         rounding_amplitude(u_, count(d.adjoint.write, d.adjoint.write_decayed + d.adjoint.write_scaled));
     amplitudes_.read_v = rounding_amplitude(u_, count(0, d.value_readout_decayed + d.value_readout_scaled));
@@ -141,8 +135,7 @@ class GsaNoise {
     Arithmetic of_logits = a;
     of_logits.readout = a.logits;
     rests_.logit = forward_rest(of_logits, chunks, decays_);
-    rests_.per_nat = a.logits_per_nat, rests_.divide = a.divide;
-    rests_.inner = d.inner;
+    softmax_.per_nat = a.logits_per_nat, softmax_.divide = a.divide, softmax_.inner = d.inner;
     rests_.dp = forward_rest(a, chunks, decays_) - a.readout + d.inner;
     rests_.all = backward_ ? adjoint_rest(d, chunks, decays_) : forward_rest(a, chunks, decays_);
   }
@@ -234,78 +227,8 @@ class GsaNoise {
 
   /// p = softmax(y), stored.
   Made weights(const SampledState& Hk) const {
-    const Made y = read_by_slot(first_pass_, Hk, amplitudes_.logit, rests_.logit);
-    Made p(y.value.size());
-    for (int64_t t = 0; t < tokens_; ++t) token_weights(y, t, p);
-    return p;
-  }
-  void token_weights(const Made& y, int64_t t, Made& p) const {
-    const auto from = slot(t, 0), end = from + static_cast<size_t>(M_);
-    const float largest = *std::max_element(y.value.begin() + static_cast<std::ptrdiff_t>(from),
-                                            y.value.begin() + static_cast<std::ptrdiff_t>(end));
-    float sum = 0, noisy = 0, mean_eta = 0;
-    for (size_t i = from; i < end; ++i) sum += p.value[i] = std::exp(y.value[i] - largest);
-    Lanes near_mean = {}, sums = {};
-    for (size_t i = from; i < end; ++i) {
-      const float w = p.value[i] /= sum;
-      const Lanes off = y.near[i] + y.far[i];
-      near_mean += w * y.near[i];
-      for (int l = 0; l < kNoiseSamples; ++l) {
-        p.far[i][l] = w * std::exp(off[l]);
-        noisy += w * (1 - w) * off[l] * off[l] / kNoiseSamples;
-      }
-      sums += p.far[i];
-      p.moved[i] = std::sqrt(y.moved[i]) + static_cast<float>(rests_.per_nat) * (largest - y.value[i]);
-      mean_eta += w * p.moved[i];
-    }
-    for (size_t i = from; i < end; ++i) {
-      const float w = p.value[i], eta = p.moved[i];
-      p.near[i] = w * (y.near[i] - near_mean);
-      p.far[i] = p.far[i] / sums - w - p.near[i];
-      Lanes stored;
-      chunk_.draw(NoiseSource::weight, static_cast<int64_t>(i),
-                  amplitudes_.weight * std::fmin(binade(w), (1 - w) / chunk_.u()), stored);
-      p.near[i] += stored;
-      p.far[i] += chunk_.common() * (alike(w, chunk_.u()) * roundings_of(amplitudes_.weight, chunk_.u()) * w);
-      const float off = w * ((1 - w) * eta + (mean_eta - w * eta) + static_cast<float>(rests_.divide));
-      p.moved[i] = noisy > kNoisyLogits ? std::numeric_limits<float>::infinity() : off * off;
-    }
-  }
-
-  /// dy = p (dp - p . dp), stored.
-  Made weight_gradients(const Made& p, const Made& dp) const {
-    Made dy(p.value.size());
-    for (int64_t t = 0; t < tokens_; ++t) token_gradients(p, dp, t, dy);
-    return dy;
-  }
-  void token_gradients(const Made& p, const Made& dp, int64_t t, Made& dy) const {
-    const auto from = slot(t, 0), end = from + static_cast<size_t>(M_);
-    float mean = 0, sizes = 0, of_p = 0, of_dp = 0;
-    Lanes near_mean = {}, means = {};
-    for (size_t i = from; i < end; ++i) mean += p.value[i] * dp.value[i];
-    for (size_t i = from; i < end; ++i) {
-      near_mean += p.near[i] * dp.value[i] + p.value[i] * dp.near[i];
-      means += (p.value[i] + p.near[i] + p.far[i]) * (dp.value[i] + dp.near[i] + dp.far[i]);
-      sizes += p.value[i] * std::fabs(dp.value[i]);
-      of_p += std::sqrt(p.moved[i]) * std::fabs(dp.value[i] - mean);
-      of_dp += p.value[i] * std::sqrt(dp.moved[i]);
-    }
-    for (size_t i = from; i < end; ++i) {
-      const float w = p.value[i], value = dp.value[i] - mean, f = std::sqrt(dp.moved[i]);
-      dy.value[i] = w * value;
-      dy.near[i] = p.near[i] * value + w * (dp.near[i] - near_mean);
-      dy.far[i] = (w + p.near[i] + p.far[i]) * (dp.value[i] + dp.near[i] + dp.far[i] - means) - dy.value[i] -
-                  dy.near[i];
-      Lanes stored;
-      chunk_.draw(NoiseSource::weight_gradient, static_cast<int64_t>(i),
-                  amplitudes_.inner * binade(dy.value[i]), stored);
-      dy.near[i] += stored;
-      const auto inner = static_cast<float>(rests_.inner), divide = static_cast<float>(rests_.divide);
-      const float common = of_p + (divide + inner) * sizes,
-                  off = std::sqrt(p.moved[i]) * std::fabs(value) +
-                        w * (common + (1 - w) * f + (of_dp - w * f)) + 2 * inner * std::fabs(dy.value[i]);
-      dy.moved[i] = off * off;
-    }
+    return sampled_softmax(chunk_, M_, softmax_,
+                           read_by_slot(first_pass_, Hk, amplitudes_.logit, rests_.logit));
   }
 
   struct Score {
@@ -339,7 +262,7 @@ class GsaNoise {
   }
 
   ChunkOperand reads(const Pass& pass, const Made& x) const {
-    return {x.value, pass.reads, amplitudes_.read, x.near.data(), x.far.data(), x.moved.data()};
+    return {x.value, pass.reads, amplitudes_.read, x.near.data(), x.far.data(), x.moved.data(), wide_};
   }
 
   /// scale S^T x: o with p, dq with dy.
@@ -347,7 +270,7 @@ class GsaNoise {
     SampledRows y(tokens_, pass.columns);
     chunk_.read(S, chunk_.copied(S, pass.copy, amplitudes_.o), reads(pass, x), chunk_.into(), pass.scale,
                 amplitudes_.written > 0, y);
-    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.read);
+    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.read, wide_);
     const auto pair = [&](int64_t t, int64_t j, const float* w) {
       Score made = score(pass, x, in_score, t, j, w);
       Lanes rounding;
@@ -367,7 +290,7 @@ class GsaNoise {
 
   void gradients(const SampledState& Hk, const SampledState& Hv, SampledState& Gk, SampledState& Gv) const {
     const Made p = weights(Hk), dp = read_by_slot(second_pass_, Hv, amplitudes_.inner, rests_.dp),
-               dy = weight_gradients(p, dp);
+               dy = sampled_softmax_gradient(chunk_, M_, softmax_, p, dp);
     visit_rows("dq", readout(first_pass_, Hk, dy));
     SlotGradients slots(tokens_, M_);
     visit_rows("dk", of_pass(first_pass_, Hk, Gk, dy, amplitudes_.dk, amplitudes_.read_k, slots));
@@ -378,7 +301,7 @@ class GsaNoise {
     chunk_.write(Gv, entering(second_pass_, p), chunk_.into(), second_pass_.d, second_pass_.scale);
   }
   ChunkOperand entering(const Pass& pass, const Made& x) const {
-    return {x.value, pass.operand, amplitudes_.entered, x.near.data(), x.far.data(), x.moved.data()};
+    return {x.value, pass.operand, amplitudes_.entered, x.near.data(), x.far.data(), x.moved.data(), wide_};
   }
 
   /// The gradient of what s writes, and this pass's part of ds and dg. What x is off by enters earlier
@@ -396,7 +319,7 @@ class GsaNoise {
     chunk_.contract_squares(G.squares, pass.c, after, 1, slots.ds.squares);
     chunk_.contract_squares(G.moved, pass.c, after, 1, slots.ds.moved);
     gates_across(pass, S, G, x, slots.dg);
-    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.entered);
+    const std::vector<Lanes> in_score = chunk_.in_scores(pass.in_score, amplitudes_.entered, wide_);
     const auto pair = [&](int64_t t, int64_t j, const float* w) {
       Score made = score(pass, x, in_score, t, j, w);
       Lanes rounding;
@@ -518,8 +441,10 @@ class GsaNoise {
   SampledChunk chunk_;
   Pass first_pass_, second_pass_;
   bool decays_ = false;
+  bool wide_ = false;  ///< p and dy are kept in more digits than operands have
   int64_t length_ = 1;
   Amplitudes amplitudes_;
+  SoftmaxErrors softmax_;
   Rests rests_;
   // Of the chunk that is being looked at:
   int64_t first_ = 0, tokens_ = 0;

@@ -10,22 +10,14 @@
 // `logits` counts roundings of scores and copies in y, `inner` those in dp and of a dy, `divide` those of a
 // p, `readout` those of scores and copies, one each, and all others of p (dy) when it becomes an operand.
 //
-// The softmax is not linear: p and dy of a sample are those of its y and dp, and what that is beyond first
-// order counts as a source of long reach. Where a token's logits are noisier than kNoisyLogits, squared and
-// weighed by p (1 - p), samples say too little of the tail: it and all that it enters is not judged. A p near
-// 1 is rounded towards 1 or to the number before it: as a weight near 1 of a scaled operand is.
-//
-// What is left of the declared numbers moves a weight p_m by at most
-//   p_m ((1 - p_m) eta_m + sum_{j != m} p_j eta_j + divide),  eta = r (|y| + |terms of y|) + per nat,
-// dy likewise through its factors, and is carried on as the terms p do and dy q are: as the root of the sum
+// What is left of the declared numbers, eta = r (|y| + |terms of y|) + per nat of a logit, is carried through
+// softmax and its gradient (sampled_softmax.h) and on as the terms p do and dy q are: as the root of the sum
 // of squares, for what the order of tokens has to do with their values' signs is nothing.
 #pragma once
 #include "reference/operator.h"
 #include "reference/rounding_noise.h"
 
 namespace assay {
-
-inline constexpr float kNoisyLogits = 0x1p-4f;
 
 /// Of one slice; nothing of a problem without gates, or whose heads of queries share heads of keys.
 void gsa_forward_noise(const Problem&, const Slice&, const NoiseVisit&);

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/numerics/abandon.h"
+
 namespace assay {
 
 /// Calls task(0) .. task(count - 1), each once, on at most `threads` threads (the caller's among them). The
@@ -17,9 +19,11 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
   std::atomic<int64_t> next{0};
   std::exception_ptr failure;
   std::mutex mutex;
-  auto work = [&] {
+  auto work = [&, flag = abandon_flag] {
+    const LentFlag lent(flag);
     for (int64_t i = next++; i < count; i = next++) {
       try {
+        require_wanted();
         task(i);
       } catch (...) {
         const std::lock_guard lock(mutex);

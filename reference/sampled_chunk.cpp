@@ -104,14 +104,22 @@ float SampledChunk::scaled_size(float x, float size, int64_t c) const {
   return std::fmin(std::fabs(size), std::fabs(x) * (1 - whole_[static_cast<size_t>(c)]) / u_);
 }
 
-std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude) const {
+std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, bool wide) const {
   constexpr float kSpread = 0.7355f;  // sqrt(3 / (8 ln 2))
   std::vector<Lanes> noise(a_.size());
   for (size_t i = 0; i < a_.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
-    draw(source, place, kSpread * amplitude * scaled_size(1, 1, place % rows_), noise[i]);
+    const float size = wide ? 1 : scaled_size(1, 1, place % rows_);
+    draw(source, place, kSpread * amplitude * size, noise[i]);
   }
   return noise;
+}
+
+void SampledChunk::draw_rounding(const ChunkOperand& of, size_t i, float w, float scale, Lanes& d) const {
+  const float size = scale * binade(of.x[i] * w);
+  const float rounded =
+      of.wide ? std::fabs(size) : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_);
+  draw(of.source, static_cast<int64_t>(i), of.amplitude * rounded, d);
 }
 
 void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::vector<float>& weights,
@@ -138,9 +146,8 @@ void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::v
       }
       Lanes d = {};
       if (from.amplitude > 0 && x != 0) {
-        draw(from.source, static_cast<int64_t>(i),
-             from.amplitude * scaled_size(x, scale * binade(from.x[i] * w), c), d);
-        const float off = alike(w, u_) * roundings_of(from.amplitude, u_) * x;
+        draw_rounding(from, i, w, scale, d);
+        const float off = from.wide ? 0 : alike(w, u_) * roundings_of(from.amplitude, u_) * x;
         for (int64_t v = 0; v < columns; ++v) common[v] += off * row[v];
       }
       if (from.near) d += (from.near[i] + from.far[i]) * (scale * w);
@@ -187,9 +194,8 @@ void SampledChunk::read(const SampledState& S, const std::vector<Lanes>& copy, c
       if (far) add_scaled(y.far.data() + row, x, S.noise.data() + from, columns);
       if (reads.amplitude == 0) continue;
       Lanes d;
-      draw(reads.source, static_cast<int64_t>(i),
-           reads.amplitude * scaled_size(x, scale * binade(reads.x[i] * w), c), d);
-      const float common = alike(w, u_) * roundings_of(reads.amplitude, u_) * x;
+      draw_rounding(reads, i, w, scale, d);
+      const float common = reads.wide ? 0 : alike(w, u_) * roundings_of(reads.amplitude, u_) * x;
       for (int64_t v = 0; v < columns; ++v) {
         const size_t to = row + static_cast<size_t>(v);
         y.near[to] += d * state[v], y.common[to] += common * state[v];

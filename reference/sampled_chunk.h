@@ -95,6 +95,7 @@ struct ChunkOperand {
   const Lanes* near = nullptr;   ///< how far off x is, in each sample
   const Lanes* far = nullptr;    ///< likewise
   const float* moved = nullptr;  ///< squares of what else it may be off by
+  bool wide = false;             ///< x has more digits than the format: rounded also where nothing scales it
 };
 
 class SampledChunk {
@@ -121,8 +122,8 @@ class SampledChunk {
   float scaled_size(float x, float size, int64_t c) const;
   /// Relative noise of operands on their way into scores. What a tile makes of them is not known here: their
   /// significands are taken for spread evenly in their logarithm, of which the squared spacing is
-  /// 3 / (8 ln 2) of that of a relative u in the mean.
-  std::vector<Lanes> in_scores(NoiseSource, float amplitude) const;
+  /// 3 / (8 ln 2) of that of a relative u in the mean. `wide`: as of ChunkOperand.
+  std::vector<Lanes> in_scores(NoiseSource, float amplitude, bool wide = false) const;
 
   /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
   void write(SampledState& S, const ChunkOperand&, const std::vector<float>& weights,
@@ -164,6 +165,8 @@ class SampledChunk {
   }
 
  private:
+  /// The rounding of scale x w, x operand i, w its weight.
+  void draw_rounding(const ChunkOperand&, size_t i, float w, float scale, Lanes&) const;
   template <typename Number>
   void contract_all(const std::vector<Number>& state, const std::vector<float>& values,
                     const std::vector<float>& weights, float scale, std::vector<Number>& y) const;

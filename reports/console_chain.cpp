@@ -15,8 +15,11 @@ std::string short_place(const SourceLocation& where) {
 
 void print_frames(const Console& console, const SourceLocation& where) {
   const std::vector<std::string>& frames = where.frames;
-  auto call = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
-  for (call += call != frames.end(); call != frames.end(); ++call)
+  const auto own = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
+  const bool toolkit = own == frames.end();  // whose lines are no frames: all are around it
+  for (auto inner = toolkit ? frames.begin() : own; inner != frames.begin();)
+    console.line(console.styled(Style::dim, fmt::format("    inside it {}", *--inner)));
+  for (auto call = toolkit ? frames.begin() : own + 1; call != frames.end(); ++call)
     console.line(console.styled(Style::dim, fmt::format("    inlined at {}", *call)));
 }
 

@@ -12,7 +12,7 @@ inline constexpr size_t kDefaultDepth = 10;  ///< steps of a chain that are prin
 
 /// "chunk.cu:142", of a line of a list.
 std::string short_place(const SourceLocation&);
-/// The calls around an inlined line, down to the kernel's entry.
+/// The calls that were inlined into a line, and those around it, down to the kernel's entry.
 void print_frames(const Console&, const SourceLocation&);
 
 /// Steps [0, count) of a chain, or of more than `depth` its two ends: calls step(i), and gap(left out)

@@ -1,7 +1,7 @@
 # Every test file has a row in broken.md, and every row its test file. Run as: cmake -P tests/broken_rows.cmake
 cmake_minimum_required(VERSION 3.25)
 set(folder ${CMAKE_CURRENT_LIST_DIR})
-file(GLOB_RECURSE tests RELATIVE ${folder} ${folder}/*_test.cpp ${folder}/*_test.sh)
+file(GLOB_RECURSE tests RELATIVE ${folder} ${folder}/*_test.cpp ${folder}/*_test.sh ${folder}/*_test.py)
 file(STRINGS ${folder}/broken.md rows REGEX "^[|] [^ ]+_test[.][a-z]+ [|]")
 list(TRANSFORM rows REPLACE "^[|] ([^ ]+) [|].*" "\\1" OUTPUT_VARIABLE named)
 foreach(test ${tests})

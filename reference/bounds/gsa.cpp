@@ -7,12 +7,12 @@
 // p the exact ones. s_m / p_m = 1 / (p_m + sum_{j != m} p_j e^{a_j - a_m}) falls with every a_j and grows
 // with a_m, so that it lies between its values at the ends,
 //   1 / (p_m + sum_{j != m} p_j e^{eta_j + eta_m})   and   1 / (p_m + sum_{j != m} p_j e^{-eta_j - eta_m}),
-// no farther from 1 than rho_m; and s_m <= 1. A weight near 1 hardly moves, however far off its logit is.
+// and within 1: |s_m - p_m| <= r_m <= 1. A weight near 1 hardly moves, however far off its logit is.
 //   What weights say of numbers x_m: both p and s sum to 1, so that with x = sum_m p_m x_m
-//   | sum_m (s_m - p_m) x_m | = | sum_m (s_m - p_m) (x_m - x) | <= D = sum_m p_m rho_m |x_m - x|.
+//   | sum_m (s_m - p_m) x_m | = | sum_m (s_m - p_m) (x_m - x) | <= D = sum_m r_m |x_m - x|.
 // Also, on the way s(h) from p to s, with h a in place of a, 0 <= h <= 1, the sum's derivative is
 // sum_m s_m(h) a_m (x_m - x(h)), x(h) the sum there, |x(h) - x| <= D by the same inequality for h a, and
-// s_m(h) <= S_m = p_m (1 + rho_m): the sum moves by at most sum_m S_m eta_m (|x_m - x| + D). Of both the
+// s_m(h) <= S_m = p_m + r_m: the sum moves by at most sum_m S_m eta_m (|x_m - x| + D). Of both the
 // smaller, move(x). A kernel's numbers x_m + e_m then give
 //   | sum_m p^_m (x_m + e_m) - x | <= move(x) + divide sum_m S_m |x_m| + sum_m (1 + divide) S_m |e_m|.
 // So o = Hv^T p, before its `readout`.
@@ -119,12 +119,12 @@ std::vector<ElementBound> stored_state(const DiagonalState& S, bool transposed, 
   return y;
 }
 
-/// Weights p, and how far a kernel's may be from each: rho, eta, the least s and the largest p^ of above.
+/// Weights p, and how far a kernel's may be from each: r, eta, the least s and the largest p^ of above.
 struct Weights {
-  std::vector<double> p, error, rho, eta, least, most;
+  std::vector<double> p, error, r, eta, least, most;
   double divide = 0, lost = 0;
 
-  explicit Weights(size_t M) : p(M), error(M), rho(M), eta(M), least(M), most(M) {}
+  explicit Weights(size_t M) : p(M), error(M), r(M), eta(M), least(M), most(M) {}
 
   /// Of p and eta. `lost`: what underflow takes from a weight.
   void bound(double declared, double underflow) {
@@ -138,11 +138,12 @@ struct Weights {
                    greater = upper - p[m] * std::exp(eta[m]) + 0x1p-44 * upper,
                    above = 1 / (p[m] + less * std::exp(-eta[m])) * raise,
                    below = 1 / (p[m] + greater * std::exp(eta[m])) / raise;
-      const double largest = std::fmin(1, p[m] * above);  // also where a logit says nothing, then also as NaN
+      // Also where a logit says nothing, then also as NaN; a weight that is 0 here is less than any double.
+      const double largest = std::fmin(1, std::fmax(p[m], 0x1p-1074) * above);
       least[m] = below > 0 ? std::fmin(p[m], p[m] * below) : 0;
       most[m] = (1 + divide) * largest + lost;
       error[m] = std::fmax(most[m] - p[m], p[m] - least[m] * (1 - divide)) + lost + 0x1p-50 * p[m];
-      rho[m] = p[m] > 0 ? std::fmax(largest - p[m], p[m] - least[m]) / p[m] + 0x1p-44 : 0;
+      r[m] = std::fmax(largest - p[m], p[m] - least[m]) + 0x1p-44 * p[m];
     }
   }
   /// move(x) from D and sum_m S_m eta_m |x_m - x|.
@@ -209,7 +210,7 @@ Bounded weighed(const GsaSlice& f, const DiagonalState& Hv, const Weights& w, in
   for (size_t m = 0; m < w.p.size(); ++m) y.value += w.p[m] * Hv.S[at(m)];
   for (size_t m = 0; m < w.p.size(); ++m) {
     const double x = Hv.S[at(m)], off = std::fabs(x - y.value);
-    D += w.p[m] * w.rho[m] * off, along += w.most[m] * w.eta[m] * off;
+    D += w.r[m] * off, along += w.most[m] * w.eta[m] * off;
     sizes += w.most[m] * std::fabs(x), values += std::fabs(x), all.P += w.most[m] * Hv.P[at(m)],
         all.E += w.most[m] * Hv.E[at(m)];
   }
@@ -353,7 +354,7 @@ class Reverse {
     }
     for (size_t m = 0; m < M; ++m) {
       const double off = std::fabs(dp[m] - mean);
-      D += w.p[m] * w.rho[m] * off, along += w.most[m] * w.eta[m] * off;
+      D += w.r[m] * off, along += w.most[m] * w.eta[m] * off;
       errors += w.most[m] * e[m], sizes += w.most[m] * (std::fabs(dp[m]) + e[m]);
       values += std::fabs(dp[m]) + e[m];
     }

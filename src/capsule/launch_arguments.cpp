@@ -138,29 +138,25 @@ class ArgumentReader {
     }
   }
 
+  /// Over the tensor as it lies, or over "shape" and "strides" (elements of the map) from byte "offset" on.
   Member tensor_map(const JsonNode& node, const char*) const {
-    node.keys({"tensor_map", "box", "steps", "swizzle", "interleave", "outside", "at"});
+    node.keys({"tensor_map", "element", "shape", "strides", "offset", "box", "steps", "swizzle", "interleave",
+               "outside", "at"});
     const Tensor& tensor = tensor_named(node.get("tensor_map", ""));
     TileMap map;
-    map.element = element_of(node, tensor.dtype);
-    const auto count = static_cast<ptrdiff_t>(tensor.axes.size());
-    const std::vector<int64_t> strides = tensor.strides();
-    for (ptrdiff_t i = count - 1; i >= 0; --i) {
-      const auto axis = static_cast<size_t>(i);
-      map.sizes.push_back(static_cast<uint64_t>(tensor.axes[axis].size));
-      if (i < count - 1)
-        map.strides.push_back(static_cast<uint64_t>(strides[axis] * format(tensor.dtype).bytes));
-    }
+    map.element =
+        node.has("element") ? element_named(node.get("element", "")) : element_of(node, tensor.dtype);
+    read_extents(map, node, tensor);
+    const size_t axes = map.sizes.size();
     const auto box = node.get("box", "elements of a tile along each axis, in the order of the shape").items();
-    if (box.size() != tensor.axes.size())
-      node.fail(fmt::format("a box of {} axes over a tensor of {}", box.size(), tensor.axes.size()));
-    for (size_t i = box.size(); i-- > 0;) map.box.push_back(static_cast<uint32_t>(whole(box[i], 1, 256)));
-    map.steps.assign(box.size(), 1);
+    if (box.size() != axes) node.fail(fmt::format("a box of {} axes over a tensor of {}", box.size(), axes));
+    for (size_t i = axes; i-- > 0;) map.box.push_back(static_cast<uint32_t>(whole(box[i], 1, 256)));
+    map.steps.assign(axes, 1);
     if (node.has("steps")) {
       const auto steps = node.get("steps", "").items();
-      if (steps.size() != box.size()) node.fail("\"steps\" has one entry for each axis");
-      for (size_t i = 0; i < steps.size(); ++i)
-        map.steps[steps.size() - 1 - i] = static_cast<uint32_t>(whole(steps[i], 1, 8));
+      if (steps.size() != axes) node.fail("\"steps\" has one entry for each axis");
+      for (size_t i = 0; i < axes; ++i)
+        map.steps[axes - 1 - i] = static_cast<uint32_t>(whole(steps[i], 1, 8));
     }
     const int64_t swizzle = node.has("swizzle") ? whole(node.get("swizzle", ""), 0, 128) : 0;
     const int64_t interleave = node.has("interleave") ? whole(node.get("interleave", ""), 0, 32) : 0;
@@ -171,7 +167,43 @@ class ArgumentReader {
       if (text != "zeros" && text != "nan") node.fail("\"outside\" is \"zeros\" or \"nan\"");
       map.outside = text == "nan" ? TileMap::Outside::nans : TileMap::Outside::zeros;
     }
-    return {Argument::of(PointerArgument{tensor.name, 0}, map), TileMap::alignment};
+    const int64_t offset = node.has("offset") ? whole(node.get("offset", ""), 0, int64_t{1} << 40) : 0;
+    return {Argument::of(PointerArgument{tensor.name, offset}, map), TileMap::alignment};
+  }
+  /// Innermost first, strides in bytes, as a tensor map has them.
+  void read_extents(TileMap& map, const JsonNode& node, const Tensor& tensor) const {
+    const auto bytes = static_cast<uint64_t>(bytes_of(map.element));
+    if (!node.has("shape")) {
+      if (node.has("strides")) node.fail("\"strides\" go with a \"shape\"");
+      for (size_t i = tensor.axes.size(); i-- > 0;) {
+        map.sizes.push_back(static_cast<uint64_t>(tensor.axes[i].size));
+        if (i > 0)
+          map.strides.push_back((map.strides.empty() ? bytes : map.strides.back()) * map.sizes.back());
+      }
+      return;
+    }
+    const auto shape = node.get("shape", "").items(1);
+    for (size_t i = shape.size(); i-- > 0;)
+      map.sizes.push_back(static_cast<uint64_t>(whole(shape[i], 1, int64_t{1} << 32)));
+    const auto strides =
+        node.get("strides", "elements from one to the next of all axes but the last").items();
+    if (strides.size() + 1 != shape.size())
+      node.fail(
+          fmt::format("{} strides for {} axes: one of each but the last", strides.size(), shape.size()));
+    for (size_t i = strides.size(); i-- > 0;)
+      map.strides.push_back(bytes * static_cast<uint64_t>(whole(strides[i], 0, int64_t{1} << 40)));
+  }
+  static constexpr std::pair<const char*, int> kElements[] = {
+      {"u8", 1},  {"u16", 2}, {"u32", 4},  {"i32", 4},     {"u64", 8},  {"i64", 8},     {"f16", 2},
+      {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f32_ftz", 4}, {"tf32", 4}, {"tf32_ftz", 4}};
+  static int bytes_of(TileMap::Element element) { return kElements[static_cast<size_t>(element)].second; }
+  static TileMap::Element element_named(const JsonNode& node) {
+    std::string known;
+    for (size_t i = 0; i < std::size(kElements); ++i) {
+      if (node.text() == kElements[i].first) return static_cast<TileMap::Element>(i);
+      known += (i ? ", " : "") + std::string(kElements[i].first);
+    }
+    node.fail(fmt::format("\"{}\" is no element of a tensor map; there are {}", node.text(), known));
   }
   template <typename E>
   static E chosen(const JsonNode& node, const char* key, int64_t value,

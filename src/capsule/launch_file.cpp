@@ -178,12 +178,13 @@ class ProgramMaker {
   void add_step(const JsonNode& node) {
     if (node.is_object() && node.has("fill")) return add_fill_step(node);
     if (node.is_object() && node.has("copy")) return add_copy_step(node);
-    node.keys({"function", "grid", "block", "shared", "cooperative", "arguments"});
+    node.keys({"function", "grid", "block", "cluster", "shared", "cooperative", "arguments"});
     Launch launch;
     const auto& entry = find(node.get("function", "the entry to launch, by its name in PTX or in C++"));
     launch.module = file_.modules_[entry.module].name, launch.function = entry.name;
     launch.grid = extent(node.get("grid", "blocks in x, y, z, as expressions"));
     launch.block = extent(node.get("block", "threads in x, y, z, as expressions"));
+    if (node.has("cluster")) launch.cluster = extent(node.get("cluster", ""));
     if (node.has("shared")) {
       const JsonNode shared = node.get("shared", "");
       launch.shared_bytes =

@@ -11,6 +11,7 @@
 #include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
+#include "src/base/tensor/element_text.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
@@ -61,7 +62,9 @@ void KernelOptions::add_to(CLI::App& app, const std::string& positional, bool mu
   if (!positional.empty())
     app.add_option(positional, name_,
                    fmt::format("Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels){}",
-                               positional == "KERNEL" ? "" : "; or the token of a case, as replay takes it"));
+                               positional.find("TOKEN") == positional.npos
+                                   ? ""
+                                   : "; or the token of a case, as replay takes it; or a launch file"));
   app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
       ->type_name("FILE.ptx|DIR")
       ->check(not_empty())
@@ -252,11 +255,17 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
           std::move(given.notes)};
 }
 
-std::string CaseOptions::first_given() const {
+std::vector<std::string> CaseOptions::all_given() const {
+  std::vector<std::string> given;
   for (const CLI::Option* option : app_->get_options())
     if (option->count() > 0 && (option->get_group() == kSizes || option->get_group() == kDrawing))
-      return option->get_name();
-  return "";
+      given.push_back(option->get_name());
+  return given;
+}
+
+std::string CaseOptions::first_given() const {
+  const std::vector<std::string> given = all_given();
+  return given.empty() ? "" : given.front();
 }
 
 /// As they were given: of the other options none says what the file says.
@@ -271,40 +280,6 @@ std::string CaseOptions::options_of_file() const {
   if (app_->count("--direction")) text += fmt::format(" --direction {}", direction_);
   if (!case_.blocks.empty()) text += fmt::format(" --blocks {}", case_.blocks);
   return text;
-}
-
-std::pair<std::string, int64_t> parse_element(const std::string& text, const Case& c, const Operator& op) {
-  const std::string form = "write it as o[0,16,0,3]";
-  const size_t open = text.find('[');
-  if (open == std::string::npos || !text.ends_with(']'))
-    throw BadInput(fmt::format("element '{}': {}", text, form));
-  const std::string name = text.substr(0, open);
-  std::vector<std::string> outputs;
-  const std::vector<ArgumentSpec> specs = outputs_of(c, op);
-  for (const ArgumentSpec& output : specs) outputs.emplace_back(output.name);
-  const auto found = std::find(outputs.begin(), outputs.end(), name);
-  if (found == outputs.end())
-    throw BadInput(unknown_name(fmt::format("output of {}", op.name), name, outputs));
-  const ArgumentSpec& spec = specs[static_cast<size_t>(found - outputs.begin())];
-  const Sizes sizes = sizes_of(c);
-  std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);
-  int64_t flat = 0;
-  for (const auto axis : spec.axes) {
-    std::string_view part = rest.substr(0, rest.find(','));
-    rest = rest.substr(std::min(part.size() + 1, rest.size()));
-    if (const size_t equals = part.find('='); equals != std::string_view::npos)
-      part = part.substr(equals + 1);
-    int64_t index = -1;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
-    if (error != std::errc() || end != part.data() + part.size() || index < 0 || index >= sizes.of(axis)) {
-      throw BadInput(
-          fmt::format("element '{}': {} = '{}' is not below {}; {}", text, axis, part, sizes.of(axis), form));
-    }
-    flat = flat * sizes.of(axis) + index;
-  }
-  if (!rest.empty())
-    throw BadInput(fmt::format("element '{}': {} has {} axes; {}", text, name, spec.axes.size(), form));
-  return {name, flat};
 }
 
 }  // namespace assay::cli

@@ -58,6 +58,9 @@ class CaseOptions {
   Case unchecked(const Kernel&) const;
   /// The first of these options that was given ("--length"); empty: none was.
   std::string first_given() const;
+  /// All of them.
+  std::vector<std::string> all_given() const;
+  uint64_t seed() const { return case_.seed; }
 
  private:
   void add_sizes(CLI::App&);
@@ -72,8 +75,5 @@ class CaseOptions {
   double scale_ = 0;
   const CLI::App* app_ = nullptr;
 };
-
-/// Flat element of "o[0,16,0,3]" or "o[b=0,t=16,h=0,v=3]", as (output, element).
-std::pair<std::string, int64_t> parse_element(const std::string& text, const Case&, const Operator&);
 
 }  // namespace assay::cli

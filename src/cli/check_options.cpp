@@ -37,7 +37,7 @@ void CheckOptions::apply(VerifyOptions& options) const {
   options.checks = vm::parse_checks(checks_);
   options.checks.strict_reads = strict_reads_;
   if (checks_ != "all" || strict_reads_) options.check_instructions = UINT64_MAX;
-  options.rounding_work = rounding_ == "auto" ? 4e9 : rounding_ == "always" ? HUGE_VAL : 0;
+  options.rounding_work = rounding_ == "auto" ? kUsualRoundingWork : rounding_ == "always" ? HUGE_VAL : 0;
   options.power = true;
   if (formula_ != "auto") options.formula_instructions = formula_ == "always" ? UINT64_MAX : 0;
 }

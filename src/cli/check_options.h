@@ -15,6 +15,8 @@ class CheckOptions {
   void add_to(CLI::App&);
   /// Throws BadInput for a check that there is not.
   void apply(VerifyOptions&) const;
+  /// --checks as it was given.
+  const std::string& names() const { return checks_; }
 
  private:
   std::string checks_ = "all";

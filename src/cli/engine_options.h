@@ -29,6 +29,8 @@ class EngineOptions {
   /// `branches`: BackendOptions::branches.
   Engines make(int threads_per_run, bool branches = false) const;
   int threads() const { return threads_; }
+  /// " --arch sm_80" for a replay line; empty where none was chosen.
+  std::string replay_suffix() const { return arch_.empty() ? "" : " --arch " + arch_; }
 
  private:
   std::string backend_ = "auto", arch_;

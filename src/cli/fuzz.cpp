@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "reports/print_fuzz.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/interrupt.h"
 #include "src/capsule/launch_folder.h"
@@ -20,7 +21,6 @@
 #include "src/cli/first_failure.h"
 #include "src/cli/fuzz_program.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"

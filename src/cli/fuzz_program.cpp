@@ -4,12 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/base/document/shell_word.h"
 #include "src/campaign/engine/interrupt.h"
 #include "src/campaign/program_fuzz/program_fuzz.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
 #include "src/cli/output_options.h"
+#include "src/cli/program_options.h"
 #include "src/cli/progress_bar.h"
 
 namespace assay::cli {
@@ -21,7 +23,8 @@ int fuzz_launch_file(const std::string& path, const std::string& ptx, const Prog
   ProgramFuzzOptions options{
       .time_s = budget.time_s, .cases = budget.cases, .seed = budget.seed, .jobs = budget.jobs};
   options.check.machine = options.check.origin.machine = engines.make(1).machine;
-  options.replay = "assay check " + path + (ptx.empty() ? "" : " --ptx " + ptx);
+  options.replay = "assay check " + shell_word(path) + (ptx.empty() ? "" : " --ptx " + shell_word(ptx)) +
+                   engines.replay_suffix();
   const Interrupt interrupt;
   options.interrupted = &interrupt.signal();
   const Console console = output.console();

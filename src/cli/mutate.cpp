@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/print_mutation.h"
 #include "src/base/mutation/mutation.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
@@ -16,7 +17,6 @@
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
-#include "src/cli/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 

@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "src/base/fields/json_fields.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 namespace {
@@ -91,6 +95,15 @@ void print_line_view(const Console& console, const vm::LineView& view) {
                            console.styled(Style::bold, "at"), view.place, fmt::join(view.block, ","),
                            view.warp, view.entry, view.visit, view.visits));
   for (const vm::SteppedInstruction& in : view.instructions) print_instruction(console, in);
+}
+
+int show_line_view(const OutputOptions& output, vm::LineView& view) {
+  if (view.visits > 0 && view.visit == 0)
+    throw BadInput(
+        fmt::format("--visit: the warp came there {} time{}", view.visits, view.visits == 1 ? "" : "s"));
+  print_line_view(output.console(), view);
+  output.write(JsonWriter::json_of(view));
+  return 0;
 }
 
 }  // namespace assay::cli

@@ -6,26 +6,45 @@
 #include <charconv>
 
 #include "src/base/numerics/bad_input.h"
-#include "src/capsule/variation.h"
 
 namespace assay::cli {
 
 void ProgramOptions::add_to(CLI::App& app) {
   CLI::Option* file =
-      app.add_option("FILE", path_, "A launch file: JSON that says what to launch (examples/launch)");
-  file->excludes(app.add_option("--launch", path_, "The same")->type_name("FILE"));
-  app.add_option("--ptx", ptx_, "PTX in place of what the launch file names")->type_name("FILE ...");
-  app.add_option("--size", sizes_, "Sizes of the launch file, as in n=1000,rows=8")
-      ->type_name("NAME=N,...")
-      ->delimiter(',');
-  app.add_option("--vary", vary_,
-                 "Other values of tensors drawn at random: x=spike,y=zeros (fuzzing names them)")
-      ->type_name("TENSOR=HOW,...");
-  app.add_option("--seed", seed_, "Of tensors drawn at random")->capture_default_str();
+      app.add_option("FILE", choice_.path, "A launch file: JSON that says what to launch (examples/launch)");
+  file->excludes(app.add_option("--launch", choice_.path, "The same")->type_name("FILE"));
+  app.add_option("--ptx", choice_.ptx, "PTX in place of what the launch file names")->type_name("FILE ...");
+  app.add_option("--mutant", choice_.mutant, "With one instruction changed, as assay mutate names it")
+      ->type_name("ID");
+  add_drawing_to(app, true);
 }
 
-std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
-  std::map<std::string, int64_t> chosen;
+void ProgramOptions::add_drawing_to(CLI::App& app, bool with_seed) {
+  const std::string group = "A launch file";
+  app.add_option("--size", sizes_, "Sizes of the launch file, as in n=1000,rows=8")
+      ->type_name("NAME=N,...")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("--vary", choice_.vary,
+                 "Other values of tensors drawn at random: x=spike,y=zeros (fuzzing names them)")
+      ->type_name("TENSOR=HOW,...")
+      ->group(group);
+  if (with_seed)
+    app.add_option("--seed", choice_.seed, "Of tensors drawn at random")->group(group)->capture_default_str();
+}
+
+void ProgramOptions::choose(const std::string& path, const std::string& ptx, const std::string& mutant) {
+  choice_.path = path, choice_.mutant = mutant;
+  if (!ptx.empty()) choice_.ptx = {ptx};
+}
+
+void ProgramOptions::refuse_drawing(const std::string& kernel) const {
+  if (!sizes_.empty() || !choice_.vary.empty())
+    throw BadInput(fmt::format("{}: --size and --vary are of launch files, and this is none", kernel));
+}
+
+Capsule ProgramOptions::load() {
+  choice_.sizes.clear();
   for (const std::string& text : sizes_) {
     const size_t equals = text.find('=');
     int64_t value = 0;
@@ -35,43 +54,9 @@ std::map<std::string, int64_t> ProgramOptions::chosen_sizes() const {
                       equals + 1 < text.size();
     if (!read || value < 0)
       throw BadInput(fmt::format("--size {}: expected NAME=NUMBER, as in n=1000", text));
-    chosen[text.substr(0, equals)] = value;
+    choice_.sizes.emplace_back(text.substr(0, equals), value);
   }
-  return chosen;
-}
-
-const LaunchFile& ProgramOptions::file() {
-  if (file_) return *file_;
-  if (path_.empty())
-    throw BadInput("name a launch file, as in assay check saxpy.json (examples/launch has some)");
-  if (path_.ends_with(".ptx"))
-    throw BadInput(
-        fmt::format("{}: PTX alone does not say what to launch; give a launch file beside it: assay "
-                    "check LAUNCH.json --ptx {}",
-                    path_, path_));
-  return file_.emplace(path_, ptx_);
-}
-
-Capsule ProgramOptions::load() {
-  const std::map<std::string, int64_t> sizes = chosen_sizes();
-  if (!file().accepts(sizes))
-    throw BadInput(path_ + ": its \"accepts\" leaves these sizes out; choose others with --size");
-  Capsule capsule = file().make(sizes, seed_);
-  if (!vary_.empty()) vary(capsule, vary_);
-  return capsule;
-}
-
-void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
-  v.program->file = path_, v.program->seed = capsule.seed;
-  for (const auto& [name, value] : capsule.sizes) v.program->sizes.push_back({name, value});
-  v.replay = "assay check " + path_;
-  for (const std::string& ptx : ptx_) v.replay += " --ptx " + ptx;
-  if (!sizes_.empty()) {
-    v.replay += " --size ";
-    for (size_t i = 0; i < sizes_.size(); ++i) v.replay += (i ? "," : "") + sizes_[i];
-  }
-  if (!vary_.empty()) v.replay += " --vary " + vary_;
-  if (seed_ != 1) v.replay += fmt::format(" --seed {}", seed_);
+  return choice_.load();
 }
 
 }  // namespace assay::cli

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/console.h"
+#include "reports/print_verification.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
-#include "src/cli/print_verification.h"
 
 namespace assay::cli {
 namespace {

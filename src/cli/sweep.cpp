@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/foreign.h"
+#include "reports/print_sweep.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/interrupt.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_sweep.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 

@@ -1,5 +1,6 @@
-// assay trace KERNEL|TOKEN: where the non-finite value behind an output element was born, what stands behind
-// a finite one, and how far the run is from exact arithmetic; with --at, what a warp holds at a source line.
+// assay trace KERNEL|TOKEN|FILE: where the non-finite value behind an output element was born, what stands
+// behind a finite one, and how far the run is from exact arithmetic; with --at, what a warp holds at a
+// source line.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,14 +8,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "src/base/fields/json_fields.h"
+#include "reports/print_shadow.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_summary.h"
+#include "src/capsule/launch_folder.h"
+#include "src/case/output_element.h"
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
-#include "src/cli/print_shadow.h"
+#include "src/cli/program_options.h"
 #include "src/cli/run_case.h"
+#include "src/cli/trace_launch_file.h"
 #include "src/cli/whole_number.h"
 #include "src/verification/verify/acceptance.h"
 
@@ -92,6 +96,7 @@ struct TraceCommand {
   OutputOptions output;
   FindingOptions findings;
   LineOptions line;
+  ProgramOptions program;
   std::optional<std::string> element;
   bool first = false, all = false;
   size_t depth = kDefaultDepth;
@@ -116,16 +121,25 @@ struct TraceCommand {
           fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name, faults.front()));
     vm::LineView view =
         vm::view_line(program_of(stepped, resolved, inputs), inputs, engines.make().machine, line.question());
-    if (view.visits > 0 && view.visit == 0)
-      throw BadInput(fmt::format("--visit {}: the warp came there {} time{}", line.visit, view.visits,
-                                 view.visits == 1 ? "" : "s"));
-    print_line_view(output.console(), view);
-    output.write(JsonWriter::json_of(view));
-    return 0;
+    return show_line_view(output, view);
+  }
+
+  /// A launch file in KERNEL's place: a program that no operator describes.
+  int trace_file() {
+    for (const std::string& given : cases.all_given())
+      if (given != "--seed")
+        throw BadInput(fmt::format("{}: {} is of kernels; a launch file takes --size, --vary and --seed",
+                                   kernel.name(), given));
+    program.choose(kernel.name(), kernel.ptx(), kernel.mutant());
+    program.set_seed(cases.seed());
+    if (!line.at.empty()) return view_line_of(program, line.question(), engines, output);
+    return trace_launch_file(program, {element.value_or(""), first, depth}, engines, output, findings);
   }
 
   int run() {
     findings.check();
+    if (is_launch_file(kernel.name())) return trace_file();
+    program.refuse_drawing(kernel.name());
     if (!line.at.empty()) {
       const CaseToRun run = case_to_run();
       print_notes(output, run);
@@ -162,7 +176,7 @@ void add_trace(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "trace", "Finds where a non-finite output element was born, and what stands behind any element");
   const auto options = std::make_shared<TraceCommand>();
-  options->kernel.add_to(*command, "KERNEL|TOKEN");
+  options->kernel.add_to(*command, "KERNEL|TOKEN|FILE");
   CLI::Option* element =
       command->add_option("--element", options->element,
                           "Output element to walk back from, finite or not, as in \"o[0,16,0,3]\" (default: "
@@ -186,6 +200,7 @@ void add_trace(CLI::App& app, int& status) {
   options->output.add_to(*command);
   options->findings.add_to(*command);
   options->line.add_to(*command);
+  options->program.add_drawing_to(*command, false);
   command->callback([options, &status] { status = options->run(); });
 }
 

@@ -81,6 +81,26 @@ TEST(LaunchArguments, TensorMapsHaveTheInnermostAxisFirst) {
   EXPECT_EQ(map.element, TileMap::Element::f16);
 }
 
+TEST(LaunchArguments, TensorMapsMayHaveAxesOfTheirOwn) {
+  const Argument a = argument({{"tensor_map", "x"},
+                               {"element", "u16"},
+                               {"shape", {2, 8, 64}},
+                               {"strides", {1024, 64}},
+                               {"offset", 256},
+                               {"box", {1, 8, 64}}});
+  const Relocation& to = a.relocations.at(0);
+  EXPECT_EQ(to.to.offset, 256);
+  EXPECT_EQ(to.tile_map->element, TileMap::Element::u16);
+  EXPECT_EQ(to.tile_map->sizes, (std::vector<uint64_t>{64, 8, 2}));
+  EXPECT_EQ(to.tile_map->strides, (std::vector<uint64_t>{128, 2048}));
+  EXPECT_EQ(to.tile_map->box, (std::vector<uint32_t>{64, 8, 1}));
+  EXPECT_NE(complaint({{"tensor_map", "x"}, {"shape", {8, 64}}, {"strides", {64, 1}}, {"box", {8, 64}}})
+                .find("2 strides for 2 axes: one of each but the last"),
+            std::string::npos);
+  EXPECT_NE(complaint({{"tensor_map", "x"}, {"element", "half"}, {"box", {8, 64}}}).find("there are u8, u16"),
+            std::string::npos);
+}
+
 TEST(LaunchArguments, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_EQ(complaint("z"), "l.json at /a: there is no tensor \"z\"; there are: x");
   EXPECT_NE(complaint({{"i32", 4294967296}}).find("l.json at /a/i32"), std::string::npos);

@@ -69,6 +69,54 @@ TEST_F(Check, ValuesOfOnesOwnAreHeldAgainst) {
   EXPECT_NE(ran.out.find("3 elements of scale beyond the bound"), ran.out.npos) << ran.out;
 }
 
+/// The command of a "replay:" line, without "assay ".
+std::string replay_of(const std::string& text) {
+  const std::string mark = "assay ";
+  const size_t at = text.find(mark, text.find("replay: "));
+  return at == text.npos ? "" : text.substr(at + mark.size(), text.find('\n', at) - at - mark.size());
+}
+
+TEST_F(Check, TheLineThatFuzzPrintsRepeatsTheFinding) {
+  std::filesystem::create_directory(folder / "two words");
+  change(R"("shape": ["rows"]})", R"j("shape": ["min(rows, 2)"]})j");
+  std::filesystem::rename(folder / "bad.json", folder / "two words/bad.json");
+  const Ran found = run_assay("fuzz 'two words/bad.json' --ptx row_norm.ptx --cases 30 --seed 3", folder);
+  ASSERT_EQ(found.status, 1) << found.out << found.err;
+  const size_t at = found.out.find("assay check");
+  ASSERT_NE(at, found.out.npos) << found.out;
+  const std::string line = found.out.substr(at + 6, found.out.find('\n', at) - at - 6);
+  const Ran again = run_assay(line, folder);
+  EXPECT_EQ(again.status, 1) << line << again.out << again.err;
+  EXPECT_NE(again.out.find("past the end of scale"), again.out.npos) << again.out;
+  EXPECT_EQ(run_assay(replay_of(again.out), folder).status, 1) << again.out;
+}
+
+TEST_F(Check, ReplayOfALaunchFileIsItsCheck) {
+  const std::string options = "row_norm.json --size columns=40 --seed 4 --arch sm_80";
+  const Ran check = run_assay("check " + options, folder), replay = run_assay("replay " + options, folder);
+  EXPECT_EQ(replay.status, 0) << replay.err;
+  EXPECT_EQ(replay_of(replay.out), "check " + options);
+  EXPECT_EQ(replay_of(check.out), "check " + options);
+}
+
+TEST_F(Check, TraceNamesWhatIsNotFiniteOrFurthestFromExact) {
+  const Ran finite = run_assay("trace row_norm.json --size columns=37", folder);
+  EXPECT_EQ(finite.status, 0) << finite.err;
+  EXPECT_NE(finite.out.find("behind y[rows=2,columns=30]"), finite.out.npos) << finite.out;
+  EXPECT_NE(finite.out.find("row_norm.cu:23"), finite.out.npos) << finite.out;
+  const Ran asked = run_assay("trace row_norm.json --size columns=37 --element 'y[1,3]'", folder);
+  EXPECT_NE(asked.out.find("behind y[rows=1,columns=3]"), asked.out.npos) << asked.out << asked.err;
+  EXPECT_EQ(replay_of(asked.out), "trace row_norm.json --size columns=37 --element 'y[1,3]'");
+  change(R"({"f32": 1e-6})", R"({"f32": -1e30})");
+  const Ran origin = run_assay("trace bad.json --json t.json", folder);
+  EXPECT_EQ(origin.status, 1) << origin.out << origin.err;
+  EXPECT_EQ(json("t.json")["origin"]["where"]["line"], 21) << origin.out;
+  EXPECT_EQ(run_assay("trace row_norm.json --at row_norm.cu:20 --warp 1", folder).status, 0);
+  for (const char* wrong : {"trace row_norm.json -T 4", "trace row_norm.json --element z[0]",
+                            "trace gla.chunk --size n=4", "replay x/B1 --vary x=spike"})
+    EXPECT_EQ(run_assay(wrong, folder).status, 2) << wrong;
+}
+
 TEST_F(Check, SomeBlocksAreSaidToBeSome) {
   const Ran ran = run_assay("check row_norm.json --blocks 1 --json r.json", folder);
   EXPECT_EQ(json("r.json")["partial"], "blocks 1 of every launch ran, once") << ran.out << ran.err;

@@ -29,12 +29,30 @@ TEST(Expression, HasTheValueThatItsArithmeticSays) {
       {"packed ? 3 : 5", 5},
       {"chunks(16)", 9},  // 7 + 0 + 2: each sequence has its own partial chunk
       {"chunks(1)", 117},
+      {"-2^2", -4},
+      {"2^3^2", 512},
+      {"2^-1", 0.5},
+      {"1 + 2 * 3 - 4 / 2", 5},
+      {"10 - 2 - 3", 5},
+      {"12 / 2 / 3", 2},
+      {"7 * 5 % 4", 3},
+      {"-(1 - 3)", 2},
+      {".5 * 4e2", 200},
+      {"T > 50 || packed", 1},
+      {"1 || 0 && 0", 1},
+      {"3 <= 3 == 1", 1},
+      {"1 - 1 < 1", 1},
+      {"0 ? 1 : 0 ? 2 : 3", 3},
+      {"max(1, min(2, 3))", 2},
+      {"sum(1, 2, 3) + avg(1, 3)", 8},
+      {"abs(-3) + sign(-2) + rint(1.6) + log2(8) + sqrt(16)", 11},
   };
   for (const auto& [text, value] : rows) EXPECT_EQ(evaluate(text, kScope, "here"), value) << text;
 }
 
 TEST(Expression, ThatCannotBeEvaluatedIsNamedWithPlaceAndKnownNames) {
-  for (const char* text : {"", "T +", "T * Q", "ceil_div(T)", "(T", "T = 3", "T; K"}) {
+  for (const char* text : {"", "T +", "T * Q", "ceil_div(T)", "(T", "T = 3", "T; K", "ceil_div(1, 2, 3)",
+                           "T(1)", "1 2", "*1", "T ? 1", "cei_div(T, 2)"}) {
     try {
       evaluate(text, kScope, "plan.json at /launches/0/grid");
       ADD_FAILURE() << "\"" << text << "\" was evaluated";
@@ -46,6 +64,15 @@ TEST(Expression, ThatCannotBeEvaluatedIsNamedWithPlaceAndKnownNames) {
     }
   }
   EXPECT_THROW(evaluate("1, 2", kScope, "here"), BadInput);
+  for (const char* deep : {"(", "-", "T ? T : ", "2^"})
+    EXPECT_THROW(
+        [&] {
+          std::string text;
+          for (int i = 0; i < 100'000; ++i) text += deep;
+          evaluate(text + "1", kScope, "here");
+        }(),
+        BadInput)
+        << deep;
 }
 
 TEST(Expression, WholeNumbersOutsideTheirRangeAreRefused) {

@@ -17,6 +17,9 @@ mkdir -p "$2/src/cli"; printf "#!/bin/bash\nprintf \"[%%s]\" \"\$@\"; exit 7\n" 
 tool ctest 'echo "scale ${ASSAY_TEST_SCALE:-1}, long ${ASSAY_TEST_LONG:-0}" >>"$(dirname "$0")/../calls.log"
 echo "100% tests passed, 0 tests failed out of 3"'
 tool nvcc 'exit 0'
+tool python3 '[[ $* == *ensurepip* ]] && exit 1
+[[ $* == *-m\ venv* ]] && exit 1
+exit 0'
 tool apt-get '[[ $* == *update ]] || exit 1'
 
 run() { output=$(MISSING=${missing:-none} PATH=$tree/tools:$PATH "$tree/assay" "$@" 2>"$tree/errors"); status=$?; }
@@ -83,6 +86,9 @@ expect 'test hands its options to ctest' called '-R numerics'
 expect 'the closing line of ctest stays' is "$output" '100% tests passed, 0 tests failed out of 3'
 expect 'test has the status of ctest' is "$status" 0
 expect 'a plain test is short' called 'scale 1, long 0'
+run wheel "$tree/made"
+expect 'the wheel has a library of its own' called 'assay_wheel'
+expect 'the wheel is made of it' called "wheel_backend.py $tree/build/release/wheel/libassay.so $tree/made"
 run test --long
 expect '--long is for the test programs' called 'scale 10, long 1'
 
@@ -95,6 +101,11 @@ expect 'a browser that cannot be installed is said' said 'the test of report pag
 expect 'the tests ask for the formatter, each apart' called 'install -y --no-install-recommends clang-format-14'
 expect 'a formatter that cannot be installed is said' said 'the test of the format will be skipped'
 expect 'and stops no test' is "$status" 0
+rm -f "$tree/build/.python_tried" "$tree/build/.python_env_tried"
+run test
+expect 'the tests ask for a Python environment' called 'python3 -m venv'
+expect 'one that cannot be made is said' said 'the tests of the Python package will be skipped'
+expect 'and stops no test either' is "$status" 0
 : >"$tree/calls.log"
 run test
 expect 'it is asked for once' is "$(grep -c apt-get "$tree/calls.log")" 0

@@ -125,6 +125,14 @@ TEST(GsaNoise, OfLogitsThatAreTooNoisyIsNotBounded) {
   EXPECT_FALSE(sampled_noise(p.problem, &gsa_forward_noise).at("o").bounded);
 }
 
+/// One slot has nearly all the weight: p hardly moves, and dy by as many nats as its logits.
+TEST(GsaNoise, OfWeightsThatAreLeftIsNotBounded) {
+  RandomProblem p;
+  draw(p, "none", 3);
+  p.problem.scale = 200;
+  EXPECT_FALSE(sampled_noise(p.problem, &gsa_adjoint_noise).at("dq").bounded);
+}
+
 TEST(GsaNoise, IsNotKnownWithoutGates) {
   RandomProblem p;
   draw(p, "absent", 3);

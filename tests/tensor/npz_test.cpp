@@ -22,7 +22,7 @@ TEST(Npz, StoredAndDeflatedTensorsAreReadByName) {
     ASSERT_EQ(tensors.size(), 2u) << path;
     const Tensor& q = tensors.at("q");
     EXPECT_EQ(q.name, "q");
-    EXPECT_EQ(q.shape_text(), "[=1,=3,=2,=4]");
+    EXPECT_EQ(q.shape_text(), "[1,3,2,4]");
     for (int64_t i = 0; i < q.size(); ++i) EXPECT_EQ(q.value(i), static_cast<double>(i) / 4);
     EXPECT_EQ(tensors.at("cu_seqlens").dtype, Dtype::i64);
     EXPECT_EQ(tensors.at("cu_seqlens").value(1), 3);

@@ -115,6 +115,8 @@ TEST(CheckProgram, OutputsLeftUnwrittenAreFindingsUnlessTheyMayBe) {
   options.partly = {"d"};
   const Verification v = check(half, options);
   EXPECT_EQ(v.verdict, Verdict::pass) << v.cause << failures(v);
+  EXPECT_EQ(v.program->written[0].smallest, 0);  // poison is -1
+  EXPECT_TRUE(v.origins.empty());
 }
 
 TEST(CheckProgram, ATrapIsTheFirstThingSaid) {

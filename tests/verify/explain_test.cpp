@@ -13,7 +13,7 @@ namespace {
 Verification verified(const std::string& token, const Kernel& kernel) {
   VerifyOptions options;
   options.threads = 2, options.twice = false;
-  options.origin.nearest_inputs = 0;
+  options.origin.nearest_inputs = 0, options.meaning_seconds = 2;
   const auto backend = make_vm_backend({});
   return verify(parse_token(token), kernel, *backend, options);
 }
@@ -50,7 +50,7 @@ TEST(Explain, WhatAPropertyRanIsNamedByWhatIsWrongInIt) {
   const Kernel kernel = find_kernel("gsa.fused_recurrent@H8");
   const auto backend = make_vm_backend({});
   VerifyOptions options;
-  options.threads = 1, options.meaning_seconds = 2;
+  options.threads = 1, options.meaning_seconds = 0.5;
   const Case part =
       parse_token("gsa.fused_recurrent@H8/B1/T2/H1/K4/V4/M16/bf16/g-fp32/logsigmoid/s1/backward/dht");
   for (const bool derived : {false, true}) {

@@ -11,10 +11,9 @@
 namespace assay {
 namespace {
 
-Verification located(const std::string& token) {
+Verification located(const std::string& token, vm::Checks checks = vm::Checks::none()) {
   VerifyOptions options;
-  options.threads = 2, options.twice = false;
-  options.meaning_seconds = 60;  // on a busy machine too
+  options.threads = 2, options.twice = false, options.checks = checks;
   const Case c = parse_token(token);
   const auto backend = make_vm_backend({});
   return verify(c, find_kernel(c.kernel), *backend, options);
@@ -56,6 +55,32 @@ TEST(FaultLocation, OfARoundingItSaysNothing) {
   for (const Diagnosis& d : v.diagnosis)
     for (const std::string& line : d.evidence)
       EXPECT_EQ(line.find("moved in turn"), std::string::npos) << line;
+}
+
+std::vector<int> named_in(const std::string& file, const Verification& v) {
+  std::vector<int> lines;
+  for (const SuspectLine& line : v.lines)
+    if (line.at.where.file.ends_with(file)) lines.push_back(line.at.where.line);
+  return lines;
+}
+
+/// Warps run in order, so that every value is right. The accesses are in another file than the barrier.
+TEST(FaultLocation, WhereOnlyTheChecksHaveAFindingTheBarrierAndTheAccessesAreNamed) {
+  const Verification v =
+      located("gla.chunk@R1/B1/T17/H1/K1/V1/bf16/g-fp32/none/v-exact/s1/backward", vm::Checks{});
+  EXPECT_TRUE(v.cause.starts_with("check/race")) << v.cause;
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{270});
+  EXPECT_EQ(named_in("kernels/device/operand.cuh", v), (std::vector<int>{31, 28}));
+}
+
+/// Of a run of some blocks nothing but what the checks say is known.
+TEST(FaultLocation, OfSomeBlocksTheLinesOfTheChecksAreNamed) {
+  const Verification v = located(
+      "simple_gla.parallel@R8/B1/T1/H1/K65/V1/bf16/g-fp32/none/v-ones/s1/backward/blocks-last-1..last",
+      vm::Checks{});
+  EXPECT_TRUE(v.cause.starts_with("check/race")) << v.cause;
+  EXPECT_EQ(named_in("kernels/scalar/parallel_rows.cuh", v), std::vector<int>{259});
 }
 
 }  // namespace

@@ -52,6 +52,11 @@ const Shape shapes[] = {
        for (uint32_t r = 1; r <= 8; ++r) n += (r & i) == 0;
        return n;
      }},
+    {"a loop that nothing but a guarded return ends",
+     "mov.u32 %r1, 0; LOOP: and.b32 %r2, %a, 1; setp.ne.b32 %p1, %r2, 0; @%p1 bra ODD; add.u32 %d, %d, 1;"
+     "ODD: activemask.b32 %r3; setp.eq.b32 %p3, %r3, -1; @%p3 add.u32 %d, %d, 100; st.global.b32 [%pd], %d;"
+     "add.u32 %r1, %r1, 1; setp.ge.u32 %p2, %r1, 4; @%p2 ret; bra LOOP;",
+     [](uint32_t i) { return i % 2 ? 400u : 404u; }},
     {"early return of some lanes before a barrier",
      "mov.u32 %d, 4; st.global.b32 [%pd], %d; setp.lt.u32 %p1, %a, 10; @%p1 ret; bar.sync 0; mov.u32 %d, 8;",
      [](uint32_t i) { return i < 10 ? 4u : 8u; }},

@@ -88,6 +88,16 @@ TEST(ExactRun, WhatCancelsInTheFormulaCancelsInTheSlack) {
   }
 }
 
+/// (x 2^20) log2 e - ((x 2^20) log2 e - 3/16 log2 e): of the slack less is left than a float has digits for.
+TEST(ExactRun, SlackHasTheDigitsOfADoubleWhereMuchOfItCancels) {
+  const ExactOutput o = exact_of(program_of(
+      "mul.rn.f32 %f1, %x, 0f49800000; mul.rn.f32 %f2, %f1, 0f3FB8AA3B; fma.rn.f32 %f3, %f1, 0f3FB8AA3B,"
+      "0f00000000; mov.f32 %f5, 0f3E400000; mul.rn.f32 %f6, %f5, 0f3FB8AA3B; sub.rn.f32 %f4, %f3, %f6;"
+      "sub.rn.f32 %r, %f2, %f4;"));
+  const double expected = 1.5 * 0x1p-23 * static_cast<double>(kLog2e) * 0.1875;
+  for (size_t t = 0; t < 32; ++t) EXPECT_NEAR(o.slack[t], expected, 1e-3 * expected) << t;
+}
+
 TEST(ExactRun, ShortConstantsMeanThemselves) {
   for (const char* literal : {"0f3F000000", "0f3D800000", "0f437F0000", "0f447A0000"}) {
     const ExactOutput o = exact_of(program_of(fmt::format("mul.rn.f32 %r, %x, {};", literal)));

@@ -349,6 +349,25 @@ TEST(ShadowRun, TheLineThatRoundsToBf16IsBlamedAndItsTwinIsNot) {
   }
 }
 
+/// Instructions of a line that calls put there: the calls of the one that rounds most are said, not those of
+/// the first.
+TEST(ShadowRun, ALineIsReachedByTheCallsOfItsLargestRounding) {
+  ShadowOptions options;
+  options.locate = [](const ptx::Module& module, int32_t function, int32_t instruction) {
+    SourceLocation where;
+    where.file = "k.cu", where.line = 1;
+    where.frames = {
+        module.functions[static_cast<size_t>(function)].body[static_cast<size_t>(instruction)].opcode};
+    return where;
+  };
+  const auto value = [](int64_t i) { return 1 + static_cast<double>(i) / 7; };
+  const ShadowReport report =
+      run_shadow(plan_of(lines_kernel(true), 1), inputs_of(value, value, 32), {"sm_90", 1, 0}, options);
+  ASSERT_EQ(report.lines.size(), 1u);
+  EXPECT_EQ(report.lines[0].instruction, "cvt.rn.bf16.f32");
+  EXPECT_EQ(report.lines[0].where.frames, std::vector<std::string>{"cvt.rn.bf16.f32"});
+}
+
 TEST(ShadowRun, ReportsDoNotDependOnTheNumberOfThreads) {
   const ShadowReport one = lines_report(true, 1), three = lines_report(true, 3);
   EXPECT_EQ(one.outputs[0].rms_error, three.outputs[0].rms_error);

@@ -11,7 +11,10 @@ namespace {
 class VmBackend : public Backend {
  public:
   explicit VmBackend(const BackendOptions& options)
-      : options_{options.arch, options.threads, options.instruction_budget, options.branches} {
+      : options_{.arch = options.arch,
+                 .threads = options.threads,
+                 .instruction_budget = options.instruction_budget,
+                 .branches = options.branches} {
     vm::tensor_core_model(options.arch);  // throws for an architecture that the machine does not know
   }
   std::string name() const override { return "vm " + options_.arch; }

@@ -99,6 +99,9 @@ struct Program {
   std::vector<Alias> aliases;
   std::vector<Launch> launches;                 ///< the steps, in order
   std::map<std::string, TensorLayout> layouts;  ///< of inputs that are views; the others lie row by row
+  /// Addresses of buffers whose place the program's own bytes know, as tables of pointers do: on the machine
+  /// only.
+  std::map<std::string, uint64_t> places;
   /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs
   /// and workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
   std::string blocks;
@@ -116,6 +119,7 @@ void fields(Io& io, Program& x) {
   ASSAY_FIELD(aliases);
   ASSAY_FIELD(launches);
   ASSAY_FIELD(layouts);
+  ASSAY_FIELD(places);
   ASSAY_FIELD(blocks);
   ASSAY_FIELD(poison);
 }

@@ -64,7 +64,7 @@ std::string Tensor::element_name(int64_t flat) const {
   for (size_t i = 0; i < axes.size(); ++i) {
     text += i ? "," : "";
     for (char c : axes[i].name) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    text += "=" + std::to_string(at[i]);
+    text += (axes[i].name.empty() ? "" : "=") + std::to_string(at[i]);
   }
   return text + "]";
 }
@@ -72,7 +72,7 @@ std::string Tensor::element_name(int64_t flat) const {
 std::string Tensor::shape_text() const {
   std::string text = "[";
   for (size_t i = 0; i < axes.size(); ++i)
-    text += (i ? "," : "") + axes[i].name + "=" + std::to_string(axes[i].size);
+    text += (i ? "," : "") + axes[i].name + (axes[i].name.empty() ? "" : "=") + std::to_string(axes[i].size);
   return text + "]";
 }
 

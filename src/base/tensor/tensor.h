@@ -67,7 +67,7 @@ struct Tensor {
     return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
   }
 
-  /// "o[b=0,t=17,h=3,v=64]": axis letters in lower case.
+  /// "o[b=0,t=17,h=3,v=64]": axis letters in lower case; "o[0,17]" where axes have no names.
   std::string element_name(int64_t flat) const;
   /// "[B=2,T=16,H=4,K=64]"
   std::string shape_text() const;

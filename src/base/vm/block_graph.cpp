@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
 #include "src/base/vm/trace.h"
@@ -109,6 +110,7 @@ BlockGraph::BlockGraph(const Program& program, const TensorMap& inputs, const Ma
       if (const uint64_t linear = block - first_block_[i];
           linear == first_of_cluster(linear, context.launch->grid, context.cluster))
         engine.run_block(linear);
+    require_wanted();
     trapped_ = worker.block.trap.has_value();
   }
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -245,13 +246,14 @@ struct ChangedRuns::State {
     Engine<Trace> engine(worker->second, trace);
     const BlockList blocks = prepared.blocks(launch);
     for (uint64_t i = 0; i < blocks.count && !block.trap; ++i) engine.run_block(blocks[i]);
+    require_wanted();
     return !block.trap;
   }
 
   template <class Visit>
   void each_buffer(Visit visit) const {
     for (const Allocation& a : prepared.memory().allocations())
-      if (a.base >= allocation_base) visit(a);
+      if (is_buffer(a.base)) visit(a);
   }
   void keep() {
     auto& now = kept.emplace_back();

@@ -11,11 +11,15 @@ namespace {
 struct Graph {
   std::vector<int32_t> first;  ///< op of each block
   std::vector<std::vector<int32_t>> successors, predecessors;
-  std::vector<int32_t> leaving;  ///< blocks that end in exit, ret or trap
+  std::vector<int32_t> leaving;    ///< blocks that end in exit, ret or trap
+  std::vector<int32_t> may_leave;  ///< those where a guard decides that too
 };
 
+bool may_leave(const Op& op) {
+  return op.kind == Kind::exit || op.kind == Kind::ret || op.kind == Kind::trap;
+}
 bool leaves(const Op& op) {
-  return !op.guarded && (op.kind == Kind::exit || op.kind == Kind::ret || op.kind == Kind::trap);
+  return !op.guarded && may_leave(op);
 }
 
 std::vector<int32_t> targets_of(const Code& code, const Op& op) {
@@ -31,7 +35,7 @@ Graph make_graph(const Code& code, int32_t begin, int32_t end) {
   for (int32_t i = begin; i < end; ++i) {
     const Op& op = code.ops[static_cast<size_t>(i)];
     for (const int32_t target : targets_of(code, op)) leader[static_cast<size_t>(target - begin)] = 1;
-    if (op.kind == Kind::branch || op.kind == Kind::branch_table || leaves(op))
+    if (op.kind == Kind::branch || op.kind == Kind::branch_table || may_leave(op))
       leader[static_cast<size_t>(i + 1 - begin)] = 1;
   }
   Graph graph;
@@ -53,6 +57,7 @@ Graph make_graph(const Code& code, int32_t begin, int32_t end) {
         !leaves(op) && (op.guarded || (op.kind != Kind::branch && op.kind != Kind::branch_table));
     if (falls && last + 1 < end) next.push_back(static_cast<int32_t>(b) + 1);
     if (leaves(op)) graph.leaving.push_back(static_cast<int32_t>(b));
+    if (may_leave(op)) graph.may_leave.push_back(static_cast<int32_t>(b));
     for (const int32_t s : next)
       graph.predecessors[static_cast<size_t>(s)].push_back(static_cast<int32_t>(b));
   }
@@ -141,17 +146,22 @@ std::vector<int32_t> post_dominators(const Graph& graph, const std::vector<int32
 void find_reconvergence(Code& code, size_t begin, size_t end) {
   Graph graph = make_graph(code, static_cast<int32_t>(begin), static_cast<int32_t>(end));
   const std::vector<char> live = reachable(graph);
-  std::erase_if(graph.leaving, [&](int32_t block) { return !live[static_cast<size_t>(block)]; });
-  if (graph.leaving.empty()) return;
+  const auto dead = [&](int32_t block) { return !live[static_cast<size_t>(block)]; };
+  std::erase_if(graph.leaving, dead);
+  std::erase_if(graph.may_leave, dead);
+  if (graph.may_leave.empty()) return;
   // Early exits never rejoin, so the last way out alone decides where the others wait; code that cannot reach
-  // it is judged with every way out.
-  const std::vector<int32_t> main = post_dominators(graph, {graph.leaving.back()});
+  // it is judged with every way out, and a loop that only guarded exits end with those.
+  std::vector<int32_t> last_way;
+  if (!graph.leaving.empty()) last_way.push_back(graph.leaving.back());
+  const std::vector<int32_t> main = post_dominators(graph, last_way);
   const std::vector<int32_t> all = post_dominators(graph, graph.leaving);
+  const std::vector<int32_t> any = post_dominators(graph, graph.may_leave);
   for (size_t b = 0; b < graph.first.size(); ++b) {
     const size_t last = (b + 1 < graph.first.size() ? static_cast<size_t>(graph.first[b + 1]) : end) - 1;
     Op& op = code.ops[last];
     if (op.kind != Kind::branch && op.kind != Kind::branch_table) continue;
-    const int32_t block = main[b] != -2 ? main[b] : all[b];
+    const int32_t block = main[b] != -2 ? main[b] : all[b] != -2 ? all[b] : any[b];
     op.reconverge = block < 0 ? -1 : graph.first[static_cast<size_t>(block)];
   }
 }

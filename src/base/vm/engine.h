@@ -59,7 +59,7 @@ class Engine {
   Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace), kit_(lane_kit()) {}
 
   /// Runs block `linear_index` of the launch the worker was prepared for. A trap is left in
-  /// Worker::block.trap.
+  /// Worker::block.trap. Ends early where the run is abandoned or too long, for the caller to see.
   void run_block(uint64_t linear_index) {
     start_block(worker_, linear_index);
     Block& block = worker_.block;
@@ -68,6 +68,7 @@ class Engine {
     uint64_t round = 0;
     for (bool running = true; running && !block.trap; ++round) {
       running = false;
+      if (block.context->is_abandoned() || is_too_long()) break;
       const Permutation turns(order > 1 ? order + round : order, warps);
       for (uint64_t turn = 0; turn < warps; ++turn) {
         Warp& warp = block.warps[turns(turn)];
@@ -87,6 +88,9 @@ class Engine {
   }
 
  private:
+  bool is_too_long() const {
+    return worker_.lane_instructions > worker_.block.context->most_lane_instructions;
+  }
   static constexpr bool has(unsigned one) { return (Trace::hooks & one) != 0; }
   /// Instructions before other warps get a turn (a warp may spin on another); of a shuffled order, and of
   /// blocks that run together.

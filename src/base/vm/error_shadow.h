@@ -54,7 +54,7 @@ template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
   std::unique_ptr<double[]> error, bound;  ///< anything where no value begins
-  std::unique_ptr<float[]> parts;          ///< [parts_count][cell]
+  std::unique_ptr<double[]> parts;         ///< [parts_count][cell]
   size_t count = 0;
 
   using Cell = ErrorKind;
@@ -64,7 +64,7 @@ struct ErrorCells {
     kind = lazy_zeros<ErrorKind>(n);  // `blank` is none
     error = std::make_unique_for_overwrite<double[]>(n);
     bound = std::make_unique_for_overwrite<double[]>(n);
-    if constexpr (parts_count > 0) parts = std::make_unique_for_overwrite<float[]>(n * parts_count);
+    if constexpr (parts_count > 0) parts = std::make_unique_for_overwrite<double[]>(n * parts_count);
   }
   void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
@@ -92,8 +92,8 @@ struct ErrorCells {
     bound[to] = from_cells.bound[from];
     for (size_t p = 0; p < parts_count; ++p) part(p)[to] = from_cells.part(p)[from];
   }
-  float* part(size_t p) { return parts.get() + p * count; }
-  const float* part(size_t p) const { return parts.get() + p * count; }
+  double* part(size_t p) { return parts.get() + p * count; }
+  const double* part(size_t p) const { return parts.get() + p * count; }
 };
 
 /// Global memory: one area per allocation of the program, ascending base.

@@ -126,8 +126,7 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
       for (int p = 0; p < plan_.parts; ++p) {
         const double by = plan_.probes ? probe_factor(slot, plan_.first_probe + p) : 1;
-        std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32,
-                    plan_.probes || p == part ? static_cast<float>(by * offset) : 0.0f);
+        std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32, plan_.probes || p == part ? by * offset : 0);
       }
     }
 }

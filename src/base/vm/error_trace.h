@@ -143,15 +143,14 @@ class ErrorTrace : public PlainTrace {
   /// A source of the running op.
   struct Operand {
     const double *error, *bound;  ///< in the cells, in `copied`, or zeros
-    const float* part[some_parts];
+    const double* part[some_parts];
     bool exact = true;  ///< no lane carries a shadow: errors, bounds and parts are zero
     alignas(64) double value[32], copied[2][32];
-    alignas(64) float copied_parts[some_parts][32];
+    alignas(64) double copied_parts[some_parts][32];
     void be_exact() {
       static constexpr double zeros[32] = {};
-      static constexpr float no_part[32] = {};
       error = bound = zeros, exact = true;
-      for (const float*& p : part) p = no_part;
+      for (const double*& p : part) p = zeros;
     }
   };
   struct Result {
@@ -216,7 +215,7 @@ class ErrorTrace : public PlainTrace {
   const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;
   uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, std::span<const int> which,
                 uint32_t mask);
-  void probe(const Warp&, const Op&, int p, const Result&, float* sum) const;
+  void probe(const Warp&, const Op&, int p, const Result&, double* sum) const;
   void round_to_integer(const Op&, const int* which, int arity, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);

@@ -22,8 +22,8 @@ struct ErrorTrace<parts_count>::Fragments {
   template <int rows, int columns>
   struct Matrix {
     alignas(64) double value[rows][columns], error[rows][columns], bound[rows][columns];
-    alignas(64) float part[some_parts][rows][columns];
-    alignas(64) float exact[parts_count ? rows : 1][columns];  ///< value + error
+    alignas(64) double part[some_parts][rows][columns];
+    alignas(64) double exact[parts_count ? rows : 1][columns];  ///< value + error
   };
   std::vector<Matrix<16, 32>> a;  ///< by block of 16 rows
   std::vector<Matrix<32, 8>> b;   ///< by tile of 8 columns
@@ -44,8 +44,7 @@ struct ErrorTrace<parts_count>::Fragments {
     if constexpr (parts_count > 0) {
       m.exact[row][column] = static_cast<float>(m.value[row][column] + m.error[row][column]);
       with_parts |= !from.exact;
-      for (int p = 0; p < plan.parts; ++p)
-        m.part[p][row][column] = static_cast<float>(sign) * from.part[p][lane];
+      for (int p = 0; p < plan.parts; ++p) m.part[p][row][column] = sign * from.part[p][lane];
     }
   }
 };
@@ -182,7 +181,7 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     for (int row = 0; row < rows; ++row)
       for (int n = 0; n < 8; ++n)
         bound[row][n] += Fragments::kSumRoundoff * std::fabs(local[row][n]) - std::fabs(local[row][n]);
-  alignas(64) float part[some_parts][16][8] = {};
+  alignas(64) double part[some_parts][16][8] = {};
   if constexpr (parts_count > 0)
     for (int p = 0; p < plan_.parts && fragments_->with_parts; ++p)
       for (int row = 0; row < rows; ++row)
@@ -207,10 +206,10 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     keep(warp, op, slot, half, kind, result, {}, ~0u);
     if constexpr (parts_count > 0)
       for (int p = 0; p < plan_.parts; ++p) {
-        float sum[32];
+        double sum[32];
         for (int lane = 0; lane < 32; ++lane) {
           const auto [row, n] = place(run, lane);
-          sum[lane] = part[p][row][n] + (p == own ? static_cast<float>(result.local[lane]) : 0.0f);
+          sum[lane] = part[p][row][n] + (p == own ? result.local[lane] : 0);
         }
         if (plan_.probes) probe(warp, op, p, result, sum);
         std::memcpy(registers(warp).part(static_cast<size_t>(p)) + cell(slot, half, 0), sum, sizeof sum);

@@ -96,7 +96,7 @@ void ErrorTrace<parts_count>::set_sign(Cells& cells, size_t at, double from, dou
   if (fixed && std::signbit(exact) != std::signbit(from)) turns = -turns;
   cells.error[at] = turns * exact - made;
   for (int p = 0; p < plan_.parts && turns < 0; ++p) {
-    float& part = cells.part(static_cast<size_t>(p))[at];
+    double& part = cells.part(static_cast<size_t>(p))[at];
     part = -part;
   }
 }

@@ -52,7 +52,7 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
   const Result& slopes_of = plan_.strict ? exact_slopes(op, arity, which, r, at_exact) : r;
   const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
   const double* slopes[3];
-  const float* parts[3];
+  const double* parts[3];
   uint32_t unbounded = 0;
   for (int p = 0; p < plan_.parts; ++p) {
     int carrying = 0;
@@ -61,12 +61,12 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
       if (from.exact) continue;
       slopes[carrying] = slopes_of.slope[k], parts[carrying++] = from.part[p];
     }
-    alignas(64) float sum[32];
+    alignas(64) double sum[32];
     unbounded |= lane_kit().carry_part(sum, carrying, slopes, parts);
     if (p == own)
-      for (int i = 0; i < 32; ++i) sum[i] += static_cast<float>(r.local[i]);
+      for (int i = 0; i < 32; ++i) sum[i] += r.local[i];
     if (plan_.probes) probe(warp, op, p, r, sum);
-    float* const to = cells.part(static_cast<size_t>(p)) + first;
+    double* const to = cells.part(static_cast<size_t>(p)) + first;
     if (mask == ~0u)
       std::memcpy(to, sum, sizeof sum);
     else
@@ -80,7 +80,7 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
 /// fixed by where it happens.
 template <int parts_count>
 void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
-                                    float* sum) const {
+                                    double* sum) const {
   const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
   const int number = plan_.first_probe + p;
   if (number == 0 && share == 0) return;
@@ -88,8 +88,7 @@ void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const
   for (uint64_t i = 0; i < 32; ++i) {
     const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
     const double own = std::fabs(left_out) + kStepRoundoff * r.terms[i];
-    if (own > 0)
-      sum[i] += static_cast<float>(number == 0 ? std::fabs(left_out) : own * probe_factor(place ^ i, number));
+    if (own > 0) sum[i] += number == 0 ? std::fabs(left_out) : own * probe_factor(place ^ i, number);
   }
 }
 

@@ -109,8 +109,7 @@ void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset,
     cells->kind[at] = half ? ErrorKind::tail : ErrorKind::f32;
     cells->error[at] = part < 0 ? error : 0;
     cells->bound[at] = 0;
-    for (int p = 0; p < kParts; ++p)
-      cells->part(static_cast<size_t>(p))[at] = p == part ? static_cast<float>(error) : 0.0f;
+    for (int p = 0; p < kParts; ++p) cells->part(static_cast<size_t>(p))[at] = p == part ? error : 0;
   }
 }
 
@@ -285,7 +284,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
                                                              : std::numeric_limits<double>::infinity());
         }
         for (size_t p = 0; shadowed && p < count; ++p)
-          out.slack[static_cast<size_t>(flat)] += std::fabs(static_cast<double>(cells.part(p)[at]));
+          out.slack[static_cast<size_t>(flat)] += std::fabs(cells.part(p)[at]);
       });
     }
   }

@@ -95,8 +95,8 @@ struct MatrixRow {
 
 /// Operands of LaneKit::combine_parts, as those of combine_sums.
 struct PartsRow {
-  const float *a, *a_part, *b, *b_part, *c_part;
-  float* part;  ///< [8]
+  const double *a, *a_part, *b, *b_part, *c_part;
+  double* part;  ///< [8]
 };
 
 /// Lanes of a finished step.
@@ -125,10 +125,10 @@ struct LaneKit {
   void (*combine_sums)(int k, const MatrixRow&);
   /// result_bound without |local|; with `own` of it and `roundoff` of |result_error|.
   void (*widen_bounds)(const RealStep&, double own, double roundoff);
-  /// d[i] = sum of slope[k][i] part[k][i] over count operands, in float; a term that is not finite is 0 and
+  /// d[i] = sum of slope[k][i] part[k][i] over count operands; a term that is not finite is 0 and
   /// its lane in the result.
-  uint32_t (*carry_part)(float* d, int count, const double* const* slope, const float* const* part);
-  /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n], in float.
+  uint32_t (*carry_part)(double* d, int count, const double* const* slope, const double* const* part);
+  /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n].
   void (*combine_parts)(int k, const PartsRow&);
 };
 const LaneKit& lane_kit();

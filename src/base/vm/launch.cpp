@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
@@ -117,12 +118,14 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
 }
 
 PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs,
-                                 const MachineOptions& options)
+                                 const MachineOptions& options, std::span<const LiveStorage> storages)
     : program_(program), options_(options) {
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
   context_.poison = program.poison;
   context_.order = options.order;
+  context_.abandoned = abandon_flag;
+  if (options.most_lane_instructions) context_.most_lane_instructions = options.most_lane_instructions;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
   for (const Launch& launch : program.launches) {
     const Module* source = nullptr;
@@ -135,6 +138,7 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
     refuse_missing_forms(*codes_.back(), *context_.tensor_core);
   }
   allocate(inputs);
+  place(storages);
   for (const auto& code : codes_) {
     if (!code->heap || calls_.heap != 0) continue;
     auto& heap = bytes_["device heap"];
@@ -222,10 +226,23 @@ void PreparedProgram::allocate(const Buffer& buffer) {
     }
     if (!data && !pages) data = kept.data.data();
   }
-  uint64_t& address = addresses_[buffer.name] = memory_.add(
-      buffer.name, data, static_cast<uint64_t>(buffer.bytes), shape, std::move(pages), buffer.layout);
+  uint64_t& address = addresses_[buffer.name];
+  if (const auto placed = program_.places.find(buffer.name); placed != program_.places.end()) {
+    address = placed->second;
+    memory_.place(address, buffer.name, data, static_cast<uint64_t>(buffer.bytes), shape, std::move(pages),
+                  buffer.layout);
+  } else {
+    address = memory_.add(buffer.name, data, static_cast<uint64_t>(buffer.bytes), shape, std::move(pages),
+                          buffer.layout);
+  }
   if (buffer.layout)
     address += static_cast<uint64_t>(buffer.layout->offset * format(buffer.shape.dtype).bytes);
+}
+
+void PreparedProgram::place(std::span<const LiveStorage> storages) {
+  for (const LiveStorage& storage : storages)
+    memory_.place(storage.address, storage.name, storage.data, storage.bytes, storage.tensor, nullptr,
+                  storage.layout);
 }
 
 void PreparedProgram::place_in_storage(const Buffer& buffer) {

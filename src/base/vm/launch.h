@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,8 @@ class PreparedProgram {
  public:
   /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Program::poison.
   /// Throws BadInput.
-  PreparedProgram(const Program&, const TensorMap& inputs, const MachineOptions&);
+  PreparedProgram(const Program&, const TensorMap& inputs, const MachineOptions&,
+                  std::span<const LiveStorage> storages = {});
 
   /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
   /// the next call.
@@ -70,6 +72,7 @@ class PreparedProgram {
   void allocate(const TensorMap& inputs);
   void allocate(const Buffer&);
   void place_in_storage(const Buffer&);
+  void place(std::span<const LiveStorage>);
   void lay_out_parameters(size_t launch);
   bool runs_together(size_t launch) const;
 

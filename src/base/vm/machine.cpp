@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/branch_trace.h"
 #include "src/base/vm/engine.h"
@@ -46,6 +47,7 @@ struct Progress {
   std::vector<ArgumentRange> ranges;
   std::vector<uint8_t> sides;  ///< of BranchTrace
   uint64_t lane_instructions = 0;
+  std::atomic<uint64_t> spent{0};  ///< the same while it runs
 };
 
 template <class Trace>
@@ -55,12 +57,15 @@ void run_blocks(const LaunchContext& context, const BlockList& blocks, Progress&
   Trace trace;
   if constexpr (requires { trace.sides; }) trace.enter(*context.code);
   Engine<Trace> engine(worker, trace);
-  for (;;) {
+  for (uint64_t counted = 0;;) {
     const uint64_t turn = progress.next.fetch_add(1);
     if (turn >= blocks.count) break;
     const uint64_t block = blocks[turn];
     if (block > progress.trapped.load()) break;
     engine.run_block(block);
+    const uint64_t spent = progress.spent += worker.lane_instructions - counted;
+    counted = worker.lane_instructions;
+    if (context.is_abandoned() || spent > context.most_lane_instructions) break;
     if (!worker.block.trap) continue;
     const std::lock_guard lock(progress.mutex);
     if (block < progress.trapped.load()) {
@@ -111,8 +116,9 @@ bool may_wait(const PreparedProgram& prepared, const Program& program) {
   return false;
 }
 
-Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOptions& options, bool* waits) {
-  PreparedProgram prepared(program, inputs, options);
+Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOptions& options, bool* waits,
+               std::span<const LiveStorage> storages = {}) {
+  PreparedProgram prepared(program, inputs, options, storages);
   Outcome outcome;
   if (waits && may_wait(prepared, program)) *waits = true, prepared.limit_budget(patience);
   outcome.trap = prepared.refused_launch();
@@ -139,8 +145,12 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
     }
     work();
     for (std::thread& other : others) other.join();
+    require_wanted();
     outcome.trap = std::move(progress.trap);
     outcome.lane_instructions += progress.lane_instructions;
+    if (outcome.lane_instructions > context.most_lane_instructions)
+      throw OverBudget(fmt::format("{}: more than {} lane-instructions", program.launches[i].function,
+                                   context.most_lane_instructions));
     add_exponents(outcome, *context.code, progress.ranges);
     if (options.branches) add_branches(outcome, *context.code, progress.sides);
   }
@@ -168,6 +178,13 @@ Outcome run(const Program& program, const TensorMap& inputs, const MachineOption
   outcome = run_as(program, inputs, together, nullptr);
   outcome.together = true;
   return outcome;
+}
+
+Outcome run_in_place(const Program& program, std::span<const LiveStorage> storages,
+                     const MachineOptions& options) {
+  MachineOptions once = options;
+  once.together = true;
+  return run_as(program, {}, once, nullptr, storages);
 }
 
 }  // namespace assay::vm

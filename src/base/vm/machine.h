@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,10 @@ namespace assay::vm {
 
 struct MachineOptions {
   std::string arch = "sm_90";
-  int threads = 0;                  ///< 0: all cores
-  uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
-  bool branches = false;            ///< run() notes which sides of its guards a run took
+  int threads = 0;                      ///< 0: all cores
+  uint64_t instruction_budget = 0;      ///< warp instructions per warp; 0: a generous default
+  uint64_t most_lane_instructions = 0;  ///< run() throws OverBudget soon after so many; 0: never
+  bool branches = false;                ///< run() notes which sides of its guards a run took
   /// The order of blocks and warps, where a program leaves it open. 0: ascending, each warp until it waits.
   /// 1: descending. Any other: shuffled by that number, warps taking turns of a few hundred instructions;
   /// the same order for the same number. All but 0 run on one thread.
@@ -27,9 +30,28 @@ struct MachineOptions {
   bool together = false;
 };
 
+/// What a run that takes more than MachineOptions::most_lane_instructions throws.
+class OverBudget : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Runs every launch of the program. Throws BadInput for PTX the machine cannot run (opcode, line and kernel
-/// named).
+/// named), and here as wherever a program runs Abandoned (src/base/numerics/abandon.h).
 Outcome run(const Program&, const TensorMap& inputs, const MachineOptions&);
+
+/// A piece of memory that launches find at an address of its own, and work on as it lies there.
+struct LiveStorage {
+  std::string name;
+  uint64_t address = 0, bytes = 0;
+  std::byte* data = nullptr;
+  const Tensor* tensor = nullptr;  ///< names of elements; null: none
+  const TensorLayout* layout = nullptr;
+};
+
+/// Runs every launch once on the storages: sorted by address, none overlapping another. What a launch wrote
+/// until it trapped stays. Blocks that wait for each other run together from the start.
+Outcome run_in_place(const Program&, std::span<const LiveStorage>, const MachineOptions&);
 
 /// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h).
 /// Dependences of all but the newest 2^26 unions are forgotten; a run that watches an event collects that

@@ -28,8 +28,9 @@ uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Te
   return base;
 }
 
-void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes) {
-  insert({std::move(name), base, bytes, data, nullptr, nullptr, nullptr, {}});
+void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
+                   std::shared_ptr<PagedBytes> pages, const TensorLayout* layout) {
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}});
 }
 
 uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes,
@@ -41,7 +42,7 @@ uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint
 
 std::optional<Place> Memory::find(std::string_view name) const {
   for (const Allocation& a : allocations_) {
-    if (a.base < allocation_base) continue;
+    if (!is_buffer(a.base)) continue;
     if (a.name == name) return Place{&a, 0, a.bytes, a.tensor};
     for (const Part& part : a.parts)
       if (part.name == name) return Place{&a, part.offset, part.bytes, part.tensor};

@@ -15,15 +15,21 @@
 
 namespace assay::vm {
 
-/// Windows of the generic address space.
+/// Windows of the generic address space. Those below allocation_base and those of shared and local memory are
+/// where no memory of a process lies, whose addresses live storages keep.
 inline constexpr uint64_t function_base = 0x0700'0000'0000;   ///< functions, 16 apart: no memory
 inline constexpr uint64_t parameter_base = 0x0800'0000'0000;  ///< the entry's parameter block
 inline constexpr uint64_t variable_base = 0x0900'0000'0000;   ///< module variables, allocation_gap apart
 inline constexpr uint64_t allocation_base = 0x1000'0000'0000;
 inline constexpr uint64_t allocation_gap = 0x10'0000'0000;  ///< 64 GiB: wider than any 32-bit offset
-inline constexpr uint64_t shared_window = 0x7000'0000'0000;
-inline constexpr uint64_t local_window = 0x7100'0000'0000;
+inline constexpr uint64_t shared_window = 0x8000'0000'0000;
+inline constexpr uint64_t local_window = 0x8100'0000'0000;
 inline constexpr uint64_t window_bytes = 0x100'0000'0000;
+
+/// Whether memory at that base is a buffer or a live storage: no function, parameter or module variable.
+inline bool is_buffer(uint64_t base) {
+  return base - function_base >= allocation_base - function_base;
+}
 
 /// A buffer that lies in another one's bytes.
 struct Part {
@@ -61,8 +67,9 @@ class Memory {
                std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr);
   /// A buffer within the allocation at `base`, from `offset` on; returns its address.
   uint64_t add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes, const Tensor* tensor);
-  /// The same at a fixed base (parameters, module variables); replaces what was there.
-  void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
+  /// The same at a fixed base (parameters, module variables, live storages); replaces what was there.
+  void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor = nullptr,
+             std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr);
   void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
 
   /// Index of the allocation that holds [address, address + bytes), or -1.

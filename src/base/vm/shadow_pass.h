@@ -94,12 +94,17 @@ struct Pass {
     OpErrors& total = launches.emplace_back();
     const auto work = [&] {
       ErrorTrace<parts> trace(shared);
-      const TracedLaunch done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
-        if (trap) trapped = true;
-        if (trapped) return std::nullopt;
-        const uint64_t block = next.fetch_add(1);
-        return block < blocks ? std::optional(block) : std::nullopt;
-      });
+      TracedLaunch done;
+      try {
+        done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
+          if (trap) trapped = true;
+          if (trapped) return std::nullopt;
+          const uint64_t block = next.fetch_add(1);
+          return block < blocks ? std::optional(block) : std::nullopt;
+        });
+      } catch (const Abandoned&) {  // thrown again by the thread that the others belong to
+        return;
+      }
       const std::lock_guard lock(mutex);
       merge(total, trace.counts);
       lane_instructions += done.lane_instructions;
@@ -108,6 +113,7 @@ struct Pass {
     for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
     work();
     for (std::thread& other : others) other.join();
+    if (context.is_abandoned()) throw Abandoned();
     return trapped;
   }
 

@@ -90,8 +90,9 @@ bool has_parted(const Pass<0>& pass, const Tensor& tensor, double rms, double th
   return found;
 }
 
-/// Counts per line, and which of its instructions rounds most.
-std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines) {
+/// Counts per line, and which of its instructions rounds most: by that one's calls the line is reached.
+std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines,
+                                       const ShadowOptions& options) {
   std::vector<ShadowLine> result(lines.where.size());
   for (size_t i = 0; i < lines.where.size(); ++i) result[i].where = lines.where[i];
   for (size_t i = 0; i < pass.launches.size(); ++i)
@@ -101,7 +102,10 @@ std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines) 
       line.roundings += pass.launches[i].roundings[op];
       if (!line.instruction.empty() && pass.launches[i].largest[op] <= line.largest) continue;
       line.largest = pass.launches[i].largest[op];
-      line.instruction = opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]);
+      const Code& code = pass.prepared.code(i);
+      line.instruction = opcode_of(code, code.ops[op]);
+      if (options.locate)
+        line.where = options.locate(*code.module, code.ops[op].function, code.ops[op].instruction);
     }
   return result;
 }
@@ -222,7 +226,7 @@ uint64_t bytes_to_follow(const Program& program) {
     for (const Axis& axis : o.axes) elements *= static_cast<uint64_t>(axis.size);
     bytes += elements * static_cast<uint64_t>(format(o.dtype).bytes);
   }
-  return bytes / 2 * (sizeof(float) * kParts + 16);
+  return bytes / 2 * (sizeof(double) * kParts + 16);
 }
 
 /// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time. `only`: of that
@@ -293,7 +297,7 @@ ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const M
   report.seconds = seconds_since(start);
   if (options.by_line && !report.outputs.empty() && bytes_to_follow(program) <= options.by_line_bytes) {
     const auto followed = Clock::now();
-    report.lines = rounding_lines(pass, lines);
+    report.lines = rounding_lines(pass, lines, options);
     follow_lines(program, inputs, machine, lines, options.element ? options.element->first : "",
                  report.lines);
     report.seconds_by_line = seconds_since(followed);

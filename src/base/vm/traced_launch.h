@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
 
@@ -23,6 +24,7 @@ TracedLaunch run_each(const LaunchContext& context, Trace& trace, const Next& ne
   Engine<Trace> engine(worker, trace);
   while (const std::optional<uint64_t> block = next(result.trap.has_value())) {
     engine.run_block(*block);
+    if (context.is_abandoned()) throw Abandoned();
     if (worker.block.trap && !result.trap) result.trap = std::move(worker.block.trap);
   }
   result.lane_instructions = worker.lane_instructions;

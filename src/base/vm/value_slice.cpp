@@ -203,8 +203,7 @@ class Assembly {
       const auto input = a ? inputs_.find(a->name) : inputs_.end();
       const bool constant = a && std::any_of(program_.constants.begin(), program_.constants.end(),
                                              [&](const Tensor& t) { return t.name == a->name; });
-      if (!a || constant || use.address < allocation_base)
-        operand.source = Source::literal;  // parameters too
+      if (!a || constant || !is_buffer(use.address)) operand.source = Source::literal;  // parameters too
       if (input != inputs_.end()) {
         add_input(operand, input, a->element_at(use.address - a->base));
       }

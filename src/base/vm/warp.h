@@ -1,6 +1,7 @@
 // The state of a running block: its warps, shared memory, barriers and outstanding asynchronous copies.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,9 +35,12 @@ struct LaunchContext {
   int32_t launch_index = 0;      ///< into Program::launches
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
-  uint64_t instruction_budget = 0;  ///< warp instructions per warp
-  uint8_t poison = 0xff;            ///< Program::poison
-  uint64_t order = 0;               ///< MachineOptions::order
+  uint64_t instruction_budget = 0;               ///< warp instructions per warp
+  uint64_t most_lane_instructions = UINT64_MAX;  ///< of a worker, which ends its block early beyond them
+  uint8_t poison = 0xff;                         ///< Program::poison
+  uint64_t order = 0;                            ///< MachineOptions::order
+  const std::atomic<int>* abandoned = nullptr;   ///< abandon_flag of the thread that runs the program
+  bool is_abandoned() const { return abandoned && abandoned->load(std::memory_order_relaxed) != 0; }
 };
 
 /// Lanes that follow one path; the stack of them makes divergence. A split that reaches `reconverge` is done.

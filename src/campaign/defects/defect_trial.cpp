@@ -126,11 +126,12 @@ void judge_finding(const Verification& v, const Defect& defect, DefectTrial& tri
   trial.line_right = is_expected(where, expected_lines(defect));
 }
 
+/// What is wrong, and of what is not finite where it was born; not why.
 Verification judged(const Case& c, const Kernel& kernel, Backend& backend,
                     const vm::MachineOptions& machine) {
   VerifyOptions options;
   options.origin.machine = machine;
-  options.origin.nearest_inputs = 0;
+  options.origin.nearest_inputs = 0, options.meaning_seconds = 0;
   options.checks = vm::Checks{};
   Verification v = verify(c, kernel, backend, options);
   if (!v.trap && v.verdict != Verdict::domain) judge_properties(v, kernel, backend);

@@ -62,7 +62,7 @@ bool subset(const std::vector<bool>& part, const std::vector<bool>& whole) {
 
 /// Tensors and workspaces: parameters and module variables lie below them.
 bool is_buffer(const vm::Allocation& allocation) {
-  return allocation.base >= vm::allocation_base;
+  return vm::is_buffer(allocation.base);
 }
 
 }  // namespace

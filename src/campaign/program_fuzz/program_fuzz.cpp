@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <set>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/engine.h"
+#include "src/capsule/size_draw.h"
 #include "src/capsule/variation.h"
-#include "src/case/random.h"
 
 namespace assay {
 namespace {
@@ -19,36 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Sizes at which tiles, warps and vectors end.
-constexpr int64_t kEdges[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048};
-
-int64_t fitted(const NamedSize& size, int64_t value) {
-  value = std::clamp(value, size.from, size.to);
-  const int64_t down = value / size.multiple * size.multiple;
-  if (down >= size.from) return down;
-  const int64_t up = (size.from + size.multiple - 1) / size.multiple * size.multiple;
-  return up <= size.to ? up : size.value;
-}
-
-int64_t draw_size(const NamedSize& size, const RandomStream& random, int64_t place) {
-  if (!size.varies()) return size.value;
-  const auto below = [&](int64_t n, int64_t what) { return random.below(n, {place, what}); };
-  switch (below(5, 0)) {
-    case 0:
-      return fitted(size, size.value);
-    case 1:
-      return fitted(size, below(2, 1) ? size.from : std::min(size.to, size.from + 1));
-    case 2:
-    case 3:
-      return fitted(size, kEdges[static_cast<size_t>(below(std::size(kEdges), 2))] + below(3, 3) - 1);
-    default: {  // uniform in its logarithm
-      const double low = std::log2(static_cast<double>(std::max<int64_t>(1, size.from))),
-                   high = std::log2(static_cast<double>(std::max<int64_t>(1, size.to)));
-      return fitted(size, static_cast<int64_t>(std::exp2(low + (high - low) * random.uniform({place, 4}))));
-    }
-  }
 }
 
 int64_t bytes_of(const Capsule& capsule) {
@@ -204,10 +173,10 @@ class ProgramFuzz {
 
   /// Ascending: the smallest, those around edges, and a few just below.
   static std::vector<int64_t> smaller_sizes(const NamedSize& size, int64_t now) {
-    std::set<int64_t> sizes{fitted(size, size.from), fitted(size, now / 2)};
-    for (const int64_t edge : kEdges)
-      for (const int64_t near : {-1, 0, 1}) sizes.insert(fitted(size, edge + near));
-    for (int64_t step = 1; step <= 4; ++step) sizes.insert(fitted(size, now - step * size.multiple));
+    std::set<int64_t> sizes{fitted_size(size, size.from), fitted_size(size, now / 2)};
+    for (const int64_t edge : kSizeEdges)
+      for (const int64_t near : {-1, 0, 1}) sizes.insert(fitted_size(size, edge + near));
+    for (int64_t step = 1; step <= 4; ++step) sizes.insert(fitted_size(size, now - step * size.multiple));
     std::vector<int64_t> below;
     for (const int64_t value : sizes)
       if (value < now) below.push_back(value);

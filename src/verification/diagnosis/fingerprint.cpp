@@ -1,10 +1,11 @@
 #include "src/verification/diagnosis/fingerprint.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <utility>
+
+#include "src/verification/diagnosis/processor_time.h"
 
 namespace assay {
 namespace {
@@ -198,10 +199,8 @@ bool Search::look_at(size_t i, Range range) {
 
 Fingerprint fingerprint(const TensorMap& inputs, const std::vector<Tensor>& outputs,
                         const MovableFunction& program, const MovableFunction& reference, double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
+  const double start = processor_seconds();
+  const auto late = [&] { return processor_seconds() - start > seconds; };
   Search search(inputs, outputs, program, reference);
   Fingerprint result;
   if (!search.begin()) return result;

@@ -28,7 +28,7 @@ constexpr size_t kOthers = 32;
 constexpr double kMends = 0.7;
 constexpr double kOfSuspicion = 1;
 constexpr size_t kLongestPath = 1000;
-constexpr double kAfterWhole = 1;  // seconds
+constexpr double kAfterWhole = 0.5;  // seconds
 constexpr double kLeastWeight = 0.1;
 
 struct Candidate {

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/base/program/source_place.h"
 #include "src/base/ptx/program.h"
+#include "src/base/tensor/element_text.h"
 #include "src/base/tensor/tensor_summary.h"
 #include "src/base/vm/availability.h"
 #include "src/base/vm/departure.h"
 #include "src/base/vm/exact_run.h"
 #include "src/base/vm/shadow_run.h"
 #include "src/verification/compare/compare.h"
+#include "src/verification/diagnosis/element_slice.h"
 #include "src/verification/diagnosis/origin_groups.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/expected_values.h"
@@ -64,9 +67,10 @@ class ProgramCheck {
     describe_written();
     check();
     if (options_.births) v_.births = vm::run_births(program_, inputs_, options_.machine, location_of);
-    find_origins();
+    if (options_.origins) find_origins();
     repeat();
     precision();
+    trace();
     hold_against_others();
     note_repeats();
   }
@@ -100,11 +104,23 @@ class ProgramCheck {
 
   void describe_written() {
     for (const auto& [name, tensor] : written_by(first_)) {
-      const TensorSummary s = summary_of(tensor);
+      const TensorSummary s =
+          options_.partly.contains(name) ? summary_of(without_poison(tensor)) : summary_of(tensor);
       v_.program->written.push_back({name, tensor.shape_text() + " " + std::string(format(tensor.dtype).name),
                                      tensor.size(), s.min.value_or(0), s.max.value_or(0), s.nan.count,
                                      s.plus_infinity.count + s.minus_infinity.count, 0});
     }
+  }
+
+  /// The elements that the run has written, of an output that need not be written whole.
+  Tensor without_poison(const Tensor& tensor) const {
+    std::vector<int64_t> written;
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (!is_poison(tensor, i, program_.poison)) written.push_back(i);
+    Tensor left(tensor.name, tensor.dtype, {{"", static_cast<int64_t>(written.size())}});
+    for (size_t i = 0; i < written.size(); ++i)
+      left.set_bits(static_cast<int64_t>(i), tensor.bits(written[i]));
+    return left;
   }
 
   bool is_too_long(uint64_t limit) const { return v_.lane_instructions > limit; }
@@ -137,6 +153,7 @@ class ProgramCheck {
     if (!any || !program_.blocks.empty()) return;
     const AllOrigins all = find_all_origins(program_, inputs_, options_.origin);
     v_.origins = all.groups;
+    std::erase_if(v_.origins, [&](const OriginGroup& group) { return is_left_out(group); });
     std::optional<std::pair<std::string, int64_t>> shown;
     for (const OriginGroup& group : all.groups) {
       if (!is_made(group.origin.kind)) continue;
@@ -159,6 +176,14 @@ class ProgramCheck {
 
   /// Not brought along by an input, a literal or memory that nothing wrote (of which the checks tell).
   static bool is_made(OriginKind kind) { return kind < OriginKind::literal; }
+
+  /// Memory that nothing wrote, in outputs alone that need not be written whole.
+  bool is_left_out(const OriginGroup& group) const {
+    return group.origin.kind == OriginKind::unwritten_memory &&
+           std::all_of(group.outputs.begin(), group.outputs.end(), [&](const std::string& text) {
+             return options_.partly.contains(text.substr(0, text.rfind(' ')));
+           });
+  }
 
   static int64_t element_named(const Tensor& tensor, const std::string& name) {
     for (int64_t i = 0; i < tensor.size(); ++i)
@@ -337,6 +362,64 @@ class ProgramCheck {
     if (!options_.shadow_instructions || !program_.blocks.empty()) return;
     if (is_too_long(options_.shadow_instructions)) return;
     v_.shadow = vm::run_shadow(program_, inputs_, options_.machine, {.locate = location_of});
+  }
+
+  /// The element that `trace` tells of. A value that is brought along has an origin too.
+  std::optional<std::pair<std::string, int64_t>> traced_element() const {
+    if (!options_.element.empty()) return element_of_text(options_.element);
+    if (options_.first && program_.blocks.empty())
+      if (const auto first = find_all_origins(program_, inputs_, options_.origin, false).first) return first;
+    if (v_.origin) {
+      const std::string output = v_.origin->element.substr(0, v_.origin->element.find('['));
+      return std::pair{output, element_named(first_.outputs.at(output), v_.origin->element)};
+    }
+    for (const ProgramOutput& o : program_.outputs) {
+      const Tensor& tensor = first_.outputs.at(o.name);
+      if (options_.partly.contains(o.name) || format(tensor.dtype).precision == 0) continue;
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        if (!std::isfinite(tensor.value(i))) return std::pair{o.name, i};
+    }
+    return furthest_from_exact();
+  }
+
+  /// By its error over the root mean square of its output.
+  std::optional<std::pair<std::string, int64_t>> furthest_from_exact() const {
+    if (!v_.shadow) return std::nullopt;
+    const ShadowOutput* worst = nullptr;
+    const auto error = [](const ShadowOutput& o) { return o.max_error / (o.rms_exact + 0x1p-1022); };
+    for (const ShadowOutput& o : v_.shadow->outputs)
+      if (o.max_error > 0 && first_.outputs.contains(o.name) && (!worst || error(o) > error(*worst)))
+        worst = &o;
+    if (!worst) return std::nullopt;
+    const Tensor& tensor = first_.outputs.at(worst->name);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (tensor.element_name(i) == worst->worst) return std::pair{worst->name, i};
+    return std::nullopt;
+  }
+
+  std::pair<std::string, int64_t> element_of_text(const std::string& text) const {
+    const std::string name = text.substr(0, text.find('['));
+    const auto found = first_.outputs.find(name);
+    if (found == first_.outputs.end()) {
+      std::string written;
+      for (const auto& [output, tensor] : first_.outputs) written += (written.empty() ? "" : ", ") + output;
+      throw BadInput(
+          fmt::format("element '{}': this run does not write {}; it writes {}", text, name, written));
+    }
+    return {name, flat_element(text, found->second.axes)};
+  }
+
+  /// The values behind one element, and where it was born if it is not finite.
+  void trace() {
+    if (!options_.trace || v_.trap) return;
+    const auto element = traced_element();
+    if (!element) return;
+    const auto& [output, flat] = *element;
+    const Tensor& tensor = first_.outputs.at(output);
+    if (!std::isfinite(tensor.value(flat)) && (!v_.origin || v_.origin->element != tensor.element_name(flat)))
+      if (const auto found = find_origin(program_, inputs_, output, flat, options_.origin))
+        v_.origin = found->origin;
+    v_.slice = slice_element(program_, inputs_, options_.machine, output, flat);
   }
 
   void hold_against_others() {

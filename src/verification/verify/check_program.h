@@ -19,6 +19,7 @@ struct ProgramCheckOptions {
   vm::MachineOptions machine;
   vm::Checks checks;
   bool births = true;         ///< special values by source line
+  bool origins = true;        ///< of outputs that are not finite
   bool orders = true;         ///< other orders of blocks and warps
   bool poison = true;         ///< another pattern in unwritten memory
   bool architectures = true;  ///< others that can run the target
@@ -26,8 +27,12 @@ struct ProgramCheckOptions {
   uint64_t repeat_instructions = 2'000'000'000;
   uint64_t shadow_instructions = 0;  ///< Verification::shadow, for runs of at most so many
   OriginOptions origin;              ///< of the first non-finite element
-  std::set<std::string> partly;      ///< outputs that need not be written whole
-  std::set<std::string> fixed;  ///< inputs that the run may not change; others are taken as written in place
+  /// What stands behind an element: `element`, or the first that is not finite (`first`: whose value was born
+  /// first), or else the one furthest from its own exact arithmetic.
+  bool trace = false, first = false;
+  std::string element;           ///< "y[0,3]" or "y[row=0,column=3]"
+  std::set<std::string> partly;  ///< outputs that need not be written whole
+  std::set<std::string> fixed;   ///< inputs that the run may not change; others are taken as written in place
   const TensorMap* recorded = nullptr;      ///< what the outputs were on a GPU
   const TensorMap* expected = nullptr;      ///< what they should be, within `tolerance`
   double tolerance = 0;                     ///< of |expected|, plus the same of the tensor's root mean square

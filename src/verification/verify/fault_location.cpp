@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
@@ -25,18 +24,25 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfSlices = 4, kOfRepairs = 5;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong.
 constexpr size_t kFewElements = 8;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
-bool is_finite_fault(const Verification& v) {
+bool has_place(const Verification& v) {
   const auto nonfinite = [](const OutputComparison& o) { return o.nonfinite > 0; };
+  return v.trap || std::any_of(v.outputs.begin(), v.outputs.end(), nonfinite);
+}
+bool is_finite_fault(const Verification& v) {
   const auto wrong = [](const OutputComparison& o) { return o.violation + o.wrong_class > 0; };
-  if (v.trap || std::any_of(v.outputs.begin(), v.outputs.end(), nonfinite)) return false;
-  return std::any_of(v.outputs.begin(), v.outputs.end(), wrong) || (v.formula && v.formula->violated());
+  return !has_place(v) &&
+         (std::any_of(v.outputs.begin(), v.outputs.end(), wrong) || (v.formula && v.formula->violated()));
+}
+/// Right as it ran: only the checks have a finding.
+bool is_checks_own(const Verification& v) {
+  return !has_place(v) && !is_finite_fault(v) && v.checks && !v.checks->findings.empty();
 }
 
 /// Evidence of what is named, and the cause before what is not.
@@ -172,7 +178,7 @@ void locate_in(const TellingCase& told, const vm::MachineOptions& machine, doubl
       [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
         return vm::run_moved(told.program, told.inputs, moves, machine);
       },
-      [&](const vm::InputMoves& moves) { return told.reference(moves); }, seconds / 2);
+      [&](const vm::InputMoves& moves) { return told.reference(moves); }, std::min(kOfFingerprint, seconds));
   const SuspectLines suspects =
       suspect_lines(told.program, told.inputs, machine, told.sample(), std::min(kOfSlices, seconds));
   const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
@@ -189,7 +195,7 @@ bool is_first(const Verification& v, std::string_view cause) {
 void put_checked_first(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
                        double seconds, Verification& v) {
   const bool race = is_first(v, "data-race");
-  if (!race && !is_first(v, "unwritten-value") && !is_first(v, "out-of-bounds")) return;
+  if (!race && !is_first(v, "unwritten-value") && !is_first(v, "out-of-bounds") && !is_checks_own(v)) return;
   std::optional<CheckReport> own;
   if ((!v.checks || v.checks->findings.empty()) && v.lane_instructions <= thresholds::kCheckInstructions)
     own = vm::run_checked(program, inputs, machine, vm::Checks{});
@@ -220,9 +226,11 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
                   const VerifyOptions& options, Verification& v) {
   if (!has_code(program)) return;  // of a test's engine
-  if (options.meaning_seconds <= 0 || !v.case_.blocks.empty() || !is_finite_fault(v)) return;
+  if (options.meaning_seconds <= 0) return;
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
+  if (is_checks_own(v)) put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
+  if (!v.case_.blocks.empty() || !is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (told)
     locate_in(*told, machine, options.meaning_seconds, v);

@@ -7,7 +7,8 @@
 namespace assay {
 
 /// Of a finding whose values are finite and wrong in exact arithmetic too: what differs, as evidence of the
-/// causes that the result has, and as the cause where none of them is named.
+/// causes that the result has, and as the cause where none of them is named. Of a run that is right, in which
+/// only the checks have found something: the lines that they name.
 void locate_fault(const Kernel&, const Program&, const TensorMap& inputs, const VerifyOptions&,
                   Verification&);
 

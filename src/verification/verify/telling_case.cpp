@@ -1,10 +1,10 @@
 #include "src/verification/verify/telling_case.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/reference_run.h"
@@ -195,9 +195,9 @@ std::optional<vm::RealOutputs> TellingCase::reference(const vm::InputMoves& move
 std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel, const TensorMap* given,
                                              const vm::MachineOptions& machine, double seconds) {
   if (given) return told_by(c, kernel, given, machine);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = processor_seconds();
   for (const Case& candidate : telling_cases(c, kernel, find_operator(kernel.operator_name))) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+    if (processor_seconds() - start > seconds) break;
     try {
       if (auto told = told_by(candidate, kernel, nullptr, machine)) return told;
     } catch (const BadInput&) {

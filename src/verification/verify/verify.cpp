@@ -108,7 +108,10 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   decide(v);
 
   if (!program.blocks.empty()) {
-    if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(*resolved.op, v);
+    if (options.diagnose && v.verdict == Verdict::finding) {
+      explain_some_blocks(*resolved.op, v);
+      locate_fault(kernel, program, inputs, options, v);
+    }
     return v;
   }
   explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome,

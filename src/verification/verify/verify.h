@@ -13,6 +13,9 @@
 
 namespace assay {
 
+/// Multiplications of samples that sampling the declared roundings may take where nobody says.
+inline constexpr double kUsualRoundingWork = 4e9;
+
 struct VerifyOptions {
   int threads = 0;          ///< 0: all cores
   bool twice = true;        ///< run the kernel twice and compare bits

@@ -71,6 +71,20 @@ TEST(GsaBound, of_logits_vanishes_where_one_slot_has_all_the_weight) {
   EXPECT_GE(o.bound[0], 45 * (std::exp(-28.95) - std::exp(-30)));
 }
 
+/// y = (2, 2 s): p_1 is a number without digits, or 0, and yet a kernel whose logits are off by themselves
+/// may give it 1 / (1 + e^-4) of the weight, and Hv_1 = 3 where o = 3 s.
+TEST(GsaBound, of_a_weight_that_no_double_holds_is_all_that_is_weighed) {
+  for (const double s : {300.0, 371.0, 1000.0}) {
+    HandProblem p(sizes());
+    fill(p);
+    p.set(gsa(), "s", {1, s});
+    p.problem.arithmetic.logits = 1;
+    const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+    EXPECT_GE(o.bound[0], (3 * s - 3) / (1 + std::exp(-4.0))) << s;
+    EXPECT_LE(o.bound[0], (3 * s - 3) * (1 + 1e-4)) << s;
+  }
+}
+
 TEST(GsaBound, of_the_quotient_is_relative_to_every_weight) {
   HandProblem p(sizes());
   fill(p);

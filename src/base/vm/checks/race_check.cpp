@@ -9,6 +9,8 @@ namespace assay::vm {
 namespace {
 
 #define RACE "{element}: {other_did} at {other} by {other_thread}; {did} at {at} by {thread}: {missing}"
+constexpr uint64_t highest_shared = uint64_t{1}
+                                    << 23;  // beyond every address of shared memory, clusters' too
 constexpr CheckSentence race{CheckKind::race, RACE}, warp_race{CheckKind::warp_race, RACE};
 #undef RACE
 
@@ -88,8 +90,7 @@ void RaceCheck::begin_block(Block& block) {
   fenced_ = false;
   known_blocks_.clear();
   issued_.clear();
-  std::erase_if(locations_,
-                [](const auto& entry) { return entry.first < function_base; });  // shared memory's
+  std::erase_if(locations_, [](const auto& entry) { return entry.first < highest_shared; });
 }
 
 RaceCheck::Stamp RaceCheck::stamp(const Warp& warp, const Op& op, int lane, bool strong) const {

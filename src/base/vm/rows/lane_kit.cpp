@@ -123,16 +123,16 @@ void widen_bounds(const RealStep& step, double own, double roundoff) {
   }
 }
 
-uint32_t carry_part(float* d, int count, const double* const* slope, const float* const* part) {
-  float sum[32] = {};
+uint32_t carry_part(double* d, int count, const double* const* slope, const double* const* part) {
+  double sum[32] = {};
   uint32_t bad[32] = {}, lanes = 0;
   for (int k = 0; k < count; ++k) {
     const double* s = slope[k];
-    const float* p = part[k];
+    const double* p = part[k];
 #pragma GCC ivdep
     for (int i = 0; i < 32; ++i) {
-      const float term = p[i] != 0 ? static_cast<float>(s[i]) * p[i] : 0;
-      const bool finite = __builtin_fabsf(term) <= 0x1.fffffep+127f;
+      const double term = p[i] != 0 ? s[i] * p[i] : 0;
+      const bool finite = __builtin_fabs(term) <= 0x1.fffffffffffffp+1023;
       sum[i] += finite ? term : 0;
       bad[i] |= !finite;
     }
@@ -142,11 +142,11 @@ uint32_t carry_part(float* d, int count, const double* const* slope, const float
 }
 
 void combine_parts(int k, const PartsRow& r) {
-  float sum[8];
+  double sum[8];
   for (int n = 0; n < 8; ++n) sum[n] = r.c_part[n];
   for (int i = 0; i < k; ++i) {
-    const float a = r.a[i], a_part = r.a_part[i];
-    const float *b = r.b + 8 * i, *b_part = r.b_part + 8 * i;
+    const double a = r.a[i], a_part = r.a_part[i];
+    const double *b = r.b + 8 * i, *b_part = r.b_part + 8 * i;
 #pragma GCC ivdep
     for (int n = 0; n < 8; ++n) sum[n] += b[n] * a_part + a * b_part[n];
   }

@@ -1,0 +1,294 @@
+"""The engine's C surface (include/assay_engine.h), by ctypes. Nothing else of the package calls it.
+
+Calls release the GIL. One from the main thread is made by a thread of its own while the main thread waits, so that
+Ctrl-C is heard: the engine is told to stop, and KeyboardInterrupt raised once it has.
+"""
+from __future__ import annotations
+
+import _thread
+import ctypes
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Callable, Iterable, Sequence
+
+from .errors import BadInput, EngineError
+
+_MOST_AXES = 8
+_OK, _BAD_INPUT, _ABANDONED, _INTERNAL, _OVER_BUDGET = range(5)
+
+Progress = Callable[[str], None]
+
+
+class OverBudget(Exception):
+    """A launch took more lane-instructions than its limit."""
+
+
+class Array(ctypes.Structure):
+    """assay_array: a storage of the process, and the tensor in it."""
+
+    _fields_ = [
+        ("struct_bytes", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("writable", ctypes.c_int32),
+        ("format", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+        ("shape", ctypes.c_int64 * _MOST_AXES),
+        ("strides", ctypes.c_int64 * _MOST_AXES),
+        ("axes", ctypes.c_char_p),
+    ]
+
+
+_Heard = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
+class _Control(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", ctypes.c_uint64),
+        ("stop", ctypes.POINTER(ctypes.c_int32)),
+        ("progress", _Heard),
+        ("user", ctypes.c_void_p),
+    ]
+
+
+class Launch(ctypes.Structure):
+    """assay_launch."""
+
+    _fields_ = [
+        ("struct_bytes", ctypes.c_uint64),
+        ("entry", ctypes.c_char_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("cluster", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("cooperative", ctypes.c_int32),
+        ("packed", ctypes.c_char_p),
+        ("packed_bytes", ctypes.c_uint64),
+        ("arguments", ctypes.POINTER(ctypes.c_char_p)),
+        ("argument_count", ctypes.c_uint64),
+        ("storages", ctypes.POINTER(Array)),
+        ("storage_count", ctypes.c_uint64),
+        ("options", ctypes.c_char_p),
+    ]
+
+
+LIBRARY = Path(__file__).absolute().parent / "lib" / "libassay.so"
+
+
+def _load() -> ctypes.CDLL:
+    if not LIBRARY.exists():
+        raise ImportError(
+            f"assay: {LIBRARY} is missing: this is the source folder; in the clone, build a package with ./assay wheel"
+        )
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+    except OSError as error:
+        raise ImportError(f"assay: the engine cannot be loaded: {error}") from None
+    answer, control = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Control)
+    surface: dict[str, tuple[Any, list[Any]]] = {
+        "assay_answer_text": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
+        "assay_answer_array": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(Array)]),
+        "assay_answer_free": (None, [ctypes.c_void_p]),
+        "assay_about": (ctypes.c_int, [answer]),
+        "assay_module_load": (
+            ctypes.c_int,
+            [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p), answer],
+        ),
+        "assay_module_free": (None, [ctypes.c_void_p]),
+        "assay_machine_launch": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(Launch), control, answer]),
+        "assay_call": (
+            ctypes.c_int,
+            [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Array), ctypes.c_uint64, control, answer],
+        ),
+    }
+    for name, (result, arguments) in surface.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+_library = _load()
+
+
+class Answer:
+    """What a call gave back: parsed JSON in `value`; arrays are read by `array(i)` as long as this lives."""
+
+    def __init__(self, pointer: int | None):
+        self._pointer = pointer
+        self._value: Any = None
+
+    def __del__(self) -> None:
+        if self._pointer:
+            _library.assay_answer_free(self._pointer)
+
+    @property
+    def text(self) -> str:
+        size = ctypes.c_uint64()
+        at = _library.assay_answer_text(self._pointer, ctypes.byref(size))
+        return ctypes.string_at(at, size.value).decode("utf-8", "replace")
+
+    @property
+    def value(self) -> Any:
+        if self._value is None:
+            self._value = json.loads(self.text)
+        return self._value
+
+    def array(self, index: int) -> Array | None:
+        """The array, its memory that of this answer; None past the last."""
+        array = Array(struct_bytes=ctypes.sizeof(Array))
+        return None if _library.assay_answer_array(self._pointer, index, ctypes.byref(array)) else array
+
+
+def _raise(status: int, answer: Answer) -> None:
+    if status == _OK:
+        return
+    text = answer.text if answer._pointer else ""
+    if status == _BAD_INPUT:
+        raise BadInput(text)
+    if status == _OVER_BUDGET:
+        raise OverBudget(text)
+    if status == _ABANDONED:
+        raise KeyboardInterrupt
+    raise EngineError(f"internal error: {text}")
+
+
+def _heard(work: Callable[[], int], stop: ctypes.c_int32) -> int:
+    """work(), in a thread of its own where this is the main thread: a signal's handler runs at once, and what it
+    raises ends the work first."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    outcome: list[int | BaseException] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def body() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+        finally:
+            done.release()
+
+    interruption: BaseException | None = None
+    try:
+        _thread.start_new_thread(body, ())
+    except RuntimeError:  # no more threads, or the interpreter is ending
+        return work()
+    while not outcome:
+        try:
+            done.acquire()
+        except BaseException as error:
+            stop.value = 1
+            interruption = error
+    if interruption is not None:
+        raise interruption
+    (status,) = outcome
+    if isinstance(status, BaseException):
+        raise status
+    return status
+
+
+def _controlled(
+    call: Callable[[Any, Any], int], progress: Progress | None, keep: tuple[Any, ...]
+) -> Answer:
+    """The answer of call(control, answer); `keep` lives as long as it runs."""
+    stop = ctypes.c_int32(0)
+    failure: list[BaseException] = []
+
+    def tell(_user: Any, line: bytes) -> None:
+        try:
+            if progress is not None and not failure:
+                progress(line.decode("utf-8", "replace"))
+        except BaseException as error:
+            failure.append(error)
+            stop.value = 1
+
+    heard = _Heard(tell) if progress is not None else _Heard()
+    control = _Control(ctypes.sizeof(_Control), ctypes.pointer(stop), heard, None)
+    pointer = ctypes.c_void_p()
+    keep = (keep, heard, stop)
+    status = _INTERNAL
+    try:
+        status = _heard(lambda: call(ctypes.byref(control), ctypes.byref(pointer)), stop)
+    finally:
+        answer = Answer(pointer.value)
+        del keep
+    if failure:
+        raise failure[0]
+    _raise(status, answer)
+    return answer
+
+
+class _PassingLine:
+    """A line on standard error, where that is a terminal, which disappears again."""
+
+    shown = False
+
+    def __call__(self, line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{line[:200]}")
+        sys.stderr.flush()
+        self.shown = True
+
+    def clear(self) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def call(
+    operation: str, request: Any, arrays: Sequence[Array] = (), *, progress: Progress | None = None, keep: Any = None
+) -> Answer:
+    """An operation of src/binding/operations.cpp. Without `progress` a terminal shows what is being done."""
+    given = (Array * len(arrays))(*arrays)
+    text = json.dumps(request).encode()
+    line = _PassingLine() if progress is None and sys.stderr is not None and sys.stderr.isatty() else None
+    try:
+        return _controlled(
+            lambda control, answer: _library.assay_call(operation.encode(), text, given, len(arrays), control, answer),
+            progress or line,
+            (given, text, keep, arrays),
+        )
+    finally:
+        if line is not None:
+            line.clear()
+
+
+def about() -> dict[str, Any]:
+    pointer = ctypes.c_void_p()
+    status = _library.assay_about(ctypes.byref(pointer))
+    answer = Answer(pointer.value)
+    _raise(status, answer)
+    value: dict[str, Any] = answer.value
+    return value
+
+
+class LoadedModule:
+    """assay_module: PTX that stays parsed as long as this lives."""
+
+    def __init__(self, text: bytes, path: str):
+        self.pointer = ctypes.c_void_p()
+        said = ctypes.c_void_p()
+        status = _library.assay_module_load(
+            text, len(text), path.encode("utf-8", "surrogateescape"), ctypes.byref(self.pointer), ctypes.byref(said)
+        )
+        answer = Answer(said.value)
+        _raise(status, answer)
+        self.description = answer.value
+
+    def __del__(self) -> None:
+        pointer = getattr(self, "pointer", None)
+        if pointer:
+            _library.assay_module_free(pointer)
+
+
+def launch(module: LoadedModule, given: Launch, *, progress: Progress | None = None, keep: Iterable[Any] = ()) -> Any:
+    """The answer's JSON. `keep`: what the launch points into."""
+    return _controlled(
+        lambda control, answer: _library.assay_machine_launch(module.pointer, ctypes.byref(given), control, answer),
+        progress,
+        (module, given, keep),
+    ).value

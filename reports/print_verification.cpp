@@ -1,0 +1,78 @@
+#include "reports/print_verification.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "reports/section.h"
+#include "src/case/parameters.h"
+#include "src/result/finding_kind.h"
+
+namespace assay {
+namespace {
+
+std::string sizes_text(const Case& c) {
+  std::string text = fmt::format("B={} T={} H={}", c.B, c.T, c.H);
+  if (c.HV) text += fmt::format(" HV={}", c.HV);
+  text += fmt::format(" K={} V={}", c.K, c.V);
+  if (c.M) text += fmt::format(" M={}", c.M);
+  return text;
+}
+
+std::string packing_text(const std::vector<int64_t>& offsets) {
+  if (offsets.size() <= 8) return fmt::format(", packed {}", fmt::join(offsets, ","));
+  return fmt::format(", {} packed sequences", offsets.size() - 1);
+}
+
+std::string case_text(const Verification& v) {
+  if (v.program) return fmt::format("{}", fmt::join(v.program->launches, "; "));
+  const Case& c = v.case_;
+  std::string text =
+      fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
+  if (v.token.empty())
+    text += v.replay.starts_with("assay.") ? ", tensors of the caller" : ", inputs from a file";  // not drawn
+  else
+    text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
+  if (c.scale) text += fmt::format(", scale {}", *c.scale);
+  if (!c.parameters.empty()) text += fmt::format(", {}", parameters_text(c.parameters));
+  if (!c.layout.empty()) text += fmt::format(", layout {}", c.layout);
+  if (!c.cu_seqlens.empty()) text += packing_text(c.cu_seqlens);
+  if (c.initial_state && !c.without.contains("initial_state")) text += ", initial state";
+  if (c.direction != Direction::forward) text += fmt::format(", {}", name_of(c.direction));
+  if (c.final_state_gradient) text += ", gradient of the final state";
+  if (!c.without.empty()) text += fmt::format(", without {}", fmt::join(c.without, ","));
+  if (!c.overrides.empty()) text += fmt::format(", {}", fmt::join(c.overrides, " "));
+  return text;
+}
+
+/// What the verdict rests on, in words.
+std::string reason(const Verification& v) {
+  const std::vector<std::string> parts = faults_of(v);
+  if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
+  const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
+  if (v.program)
+    return v.outputs.empty() ? "no trap, no finding of the checks, nothing but finite values made"
+                             : "every output agrees with what was expected";
+  if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
+  return fmt::format("every element is within its proved bound{}{}", peer,
+                     v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");
+}
+
+}  // namespace
+
+void print_verification(const Console& console, const Verification& v, size_t depth) {
+  std::string verdict(name_of(v.verdict));
+  std::transform(verdict.begin(), verdict.end(), verdict.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
+  console.line(console.styled(Style::dim, v.program ? fmt::format("on {}", v.backend)
+                                                    : fmt::format("on {}; {}", v.backend, v.arithmetic)));
+  console.line(fmt::format("\n{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
+  for (const Section* section : sections_of_console()) section->print(console, v, depth);
+  console.line("");
+  for (const Section* section : sections_of_notes()) section->note(console, v);
+  console.line(fmt::format("replay: {}", v.replay));
+}
+
+}  // namespace assay

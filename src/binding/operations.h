@@ -1,0 +1,28 @@
+// What assay_call can do, by name.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "src/binding/answer.h"
+
+namespace assay::binding {
+
+struct Request {
+  const nlohmann::json& given;
+  const std::vector<assay_array>& arrays;
+  assay_answer& answer;  ///< for arrays; the text is what an operation returns
+  const assay_control* control = nullptr;
+
+  /// Tells the caller what is being done.
+  void tell(const std::string& line) const;
+};
+
+struct Operation {
+  const char *name, *summary;
+  nlohmann::json (*run)(const Request&);
+};
+/// Throws BadInput for a name that there is not.
+const Operation& operation_named(const std::string& name);
+
+}  // namespace assay::binding

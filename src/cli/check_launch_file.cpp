@@ -1,0 +1,57 @@
+#include "src/cli/check_launch_file.h"
+
+#include <fmt/format.h>
+
+#include "reports/print_shadow.h"
+#include "src/base/document/shell_word.h"
+#include "src/base/ptx/printable.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/cli/engine_options.h"
+#include "src/cli/finding_options.h"
+#include "src/cli/output_options.h"
+#include "src/cli/program_options.h"
+#include "src/cli/run_case.h"
+#include "src/verification/verify/check_program.h"
+
+namespace assay::cli {
+
+int check_launch_file(ProgramOptions& program, const CheckAsked& asked, const EngineOptions& engines,
+                      const OutputOptions& output, const FindingOptions& findings) {
+  findings.check();
+  Capsule capsule = program.load();
+  capsule.program.blocks = asked.blocks;
+  const Engines on = engines.make();
+  ProgramCheckOptions options;
+  options.machine = options.origin.machine = on.machine;
+  options.checks = vm::parse_checks(asked.checks);
+  if (!capsule.recorded.empty()) options.recorded = &capsule.recorded;
+  options.partly = capsule.partly, options.fixed = capsule.fixed;
+  options.orders = options.poison = options.architectures = !asked.once;
+  options.shadow_instructions = asked.precision ? kShadowInstructions : 0;
+  options.peer = asked.blocks.empty() ? on.peer.get() : nullptr;
+  TensorMap expected;
+  if (!asked.expect.empty()) expected = read_tensors(asked.expect), options.expected = &expected;
+  options.tolerance = asked.tolerance;
+  Outcome first;
+  options.ran = [&](const Outcome& outcome) {
+    first.printed = outcome.printed, first.not_printed = outcome.not_printed;
+  };
+  Verification result = [&] {
+    const PassingLine passing(fmt::format("checking {} on {} ...", capsule.name, on.primary->name()));
+    return check_program(capsule.name, capsule.program, capsule.inputs, options);
+  }();
+  for (const std::string& line : first.printed) fmt::print("printed  {}\n", ptx::printable(line));
+  if (first.not_printed > 0) fmt::print("printed  {} more\n", first.not_printed);
+  program.describe(capsule, result);
+  if (asked.checks != "all") result.replay += " --checks " + asked.checks;
+  if (!asked.blocks.empty()) result.replay += " --blocks " + asked.blocks;
+  if (!asked.expect.empty())
+    result.replay += fmt::format(" --expect {} --tolerance {}", shell_word(asked.expect), asked.tolerance);
+  if (asked.once) result.replay += " --once";
+  result.replay += engines.replay_suffix();
+  const int status = conclude(output, findings, result);
+  if (asked.precision) print_shadow(output.console(), result);
+  return status;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,22 @@
+// A launch file run and checked: what `assay check` and `assay replay` share.
+#pragma once
+#include <string>
+
+namespace assay::cli {
+
+class EngineOptions;
+class FindingOptions;
+class OutputOptions;
+class ProgramOptions;
+
+struct CheckAsked {
+  std::string checks = "all", blocks, expect;
+  double tolerance = 0;
+  bool once = false, precision = false;
+};
+
+/// The exit status.
+int check_launch_file(ProgramOptions&, const CheckAsked&, const EngineOptions&, const OutputOptions&,
+                      const FindingOptions&);
+
+}  // namespace assay::cli

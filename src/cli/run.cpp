@@ -1,0 +1,175 @@
+// assay run -- PROGRAM: a program of the CUDA runtime without a GPU, each of its launches judged.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "reports/print_verification.h"
+#include "src/base/document/shell_word.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
+#include "src/cli/commands.h"
+#include "src/cli/finding_options.h"
+#include "src/cli/first_failure.h"
+#include "src/cli/output_options.h"
+#include "src/result/fuzz_run.h"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where libcudart.so.* and libcuda.so.1 of src/standin lie: beside the build's program, or installed.
+fs::path standin_folder() {
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  for (const fs::path& folder : {program / "../../standin", program / "../lib/assay/standin"})
+    if (fs::exists(folder / "libassay_cuda.so", failed)) return fs::canonical(folder);
+  throw BadInput("the stand-in for the CUDA runtime (libassay_cuda.so) is not beside this program");
+}
+
+/// A file of its own for the answers of the program that is run; removed with this.
+class AnswerFile {
+ public:
+  AnswerFile() {
+    std::string name = (fs::temp_directory_path() / "assay-run-XXXXXX").string();
+    const int file = mkstemp(name.data());
+    if (file < 0) throw BadInput(fmt::format("{}: {}", name, std::strerror(errno)));
+    close(file);
+    path_ = name;
+  }
+  ~AnswerFile() {
+    std::error_code failed;
+    fs::remove(path_, failed);
+  }
+  AnswerFile(const AnswerFile&) = delete;
+  AnswerFile& operator=(const AnswerFile&) = delete;
+  const fs::path& path() const { return path_; }
+  /// Null where the program ended without leaving any: it was killed, or it never loaded the stand-in.
+  nlohmann::json read() const {
+    std::ifstream in(path_);
+    return in.peek() == std::ifstream::traits_type::eof() ? nlohmann::json() : nlohmann::json::parse(in);
+  }
+
+ private:
+  fs::path path_;
+};
+
+struct RunCommand {
+  std::string arch = "sm_90", checks = "all", digests;
+  bool repeats = false;
+  std::vector<std::string> program;
+  OutputOptions output;
+  FindingOptions findings;
+
+  /// Its wait status.
+  int start(const nlohmann::json& options) {
+    std::vector<char*> arguments;
+    for (std::string& word : program) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const std::string folder = standin_folder().string();
+    const char* const path = std::getenv("LD_LIBRARY_PATH");
+    setenv("LD_LIBRARY_PATH", path && *path ? fmt::format("{}:{}", folder, path).c_str() : folder.c_str(), 1);
+    setenv("ASSAY_RUN", options.dump().c_str(), 1);
+    pid_t process = 0;
+    if (const int refused = posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environ))
+      throw BadInput(fmt::format("{}: cannot be started: {}", program[0], std::strerror(refused)));
+    int status = 0;
+    while (waitpid(process, &status, 0) < 0)
+      if (errno != EINTR) throw BadInput(fmt::format("{}: {}", program[0], std::strerror(errno)));
+    return status;
+  }
+
+  FuzzRun result_of(const nlohmann::json& answer) const {
+    FuzzRun run;
+    run.backend = "vm " + arch;
+    for (const auto& [kernel, launches] : answer.at("launches").items())
+      run.kernels.push_back(kernel), run.cases += launches.get<int64_t>();
+    run.seconds = answer.at("seconds");
+    for (const nlohmann::json& finding : answer.at("findings")) {
+      Verification v = verification_from_json(finding);
+      v.replay = "assay run";
+      if (arch != "sm_90") v.replay += " --arch " + arch;
+      if (checks != "all") v.replay += " --checks " + checks;
+      if (repeats) v.replay += " --repeats";
+      v.replay += " --";
+      for (const std::string& word : program) v.replay += " " + shell_word(word);
+      run.findings.push_back(std::move(v));
+    }
+    run.passed = run.cases - static_cast<int64_t>(run.findings.size());
+    return run;
+  }
+
+  int run() {
+    findings.check();
+    vm::parse_checks(checks);
+    const AnswerFile file;
+    nlohmann::json options = {{"arch", arch},
+                              {"checks", checks},
+                              {"repeats", repeats},
+                              {"origins", checks != "none"},
+                              {"result", file.path().string()}};
+    if (!digests.empty()) options["digests"] = digests;
+    const int status = start(options);
+    const nlohmann::json answer = file.read();
+    if (answer.is_null()) {
+      if (WIFSIGNALED(status))
+        throw BadInput(fmt::format("{} was ended by signal {}", program[0], WTERMSIG(status)));
+      throw BadInput(fmt::format(
+          "{} asked for nothing of the CUDA runtime: is it linked with -cudart shared?", program[0]));
+    }
+    const FuzzRun result = result_of(answer);
+    const Console console = output.console();
+    for (const Verification& v : result.findings) print_verification(console, v);
+    const std::string ended = WIFSIGNALED(status)        ? fmt::format("ended by signal {}", WTERMSIG(status))
+                              : WEXITSTATUS(status) != 0 ? fmt::format("exit status {}", WEXITSTATUS(status))
+                                                         : "exit status 0";
+    const bool passed = result.findings.empty() && status == 0 && answer.at("said").empty();
+    console.line(fmt::format(
+        "\n{}  {} launches of {} kernels on vm {} in {:.1f} s, {:.3g} lane-instructions; "
+        "{} findings; {}: {}",
+        console.styled(style_of(passed ? Verdict::pass : Verdict::finding), passed ? "pass" : "finding"),
+        result.cases, result.kernels.size(), arch, result.seconds,
+        answer.at("lane_instructions").get<double>(), result.findings.size(), program[0], ended));
+    const nlohmann::json json = to_json(result);
+    FirstFailure failure;
+    failure.attempt([&] { output.write(json); });
+    failure.attempt([&] { findings.write(json, console); });
+    failure.rethrow();
+    if (findings.status(result.findings, output.allow_undecided()) != 0) return 1;
+    return status == 0 && answer.at("said").empty() ? 0 : 1;
+  }
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Runs a program of the CUDA runtime without a GPU: every launch on the machine, judged");
+  const auto o = std::make_shared<RunCommand>();
+  command->add_option("PROGRAM", o->program, "And its arguments, behind --; linked with nvcc -cudart shared")
+      ->required();
+  command->add_option("--arch", o->arch, "The GPU that it sees: sm_80, sm_89, sm_90")->capture_default_str();
+  command->add_option("--checks", o->checks, "As of assay check; none: launches run as they are")
+      ->capture_default_str();
+  command->add_flag("--repeats", o->repeats, "Each launch also in other orders, with other poison");
+  command
+      ->add_option(
+          "--digests", o->digests,
+          "Writes a digest of every allocation as it was freed; tools/gpu_digests.c writes the same of a "
+          "run on a GPU")
+      ->type_name("FILE");
+  o->output.add_to(*command);
+  o->findings.add_to(*command);
+  command->callback([o, &status] { status = o->run(); });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,104 @@
+// A GPU that there is not: memory of the process that programs of the CUDA runtime take for a device's, their
+// kernels from the PTX they carry, each launch run on the machine at once and judged.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "src/binding/launch.h"
+#include "src/standin/cuda_abi.h"
+
+namespace assay::standin {
+
+enum class Place : uint8_t { device, pinned, managed };
+
+/// How a GPU of that architecture answers.
+struct Model {
+  const char* arch;
+  const char* name;
+  int major, minor, multiprocessors;
+  size_t memory_bytes;
+  int shared_per_multiprocessor, shared_per_block_optin, blocks_per_multiprocessor, l2_bytes;
+};
+/// Throws BadInput for an architecture that there is not.
+const Model& model_of(const std::string& arch);
+
+struct LoadedCode {
+  std::vector<std::unique_ptr<assay_module>> modules;  ///< one for each text of the fat binary that fits
+  std::string refused;                                 ///< why there is none
+};
+
+struct KernelHandle {
+  LoadedCode* code = nullptr;
+  std::string entry;
+};
+
+struct LaunchRequest {
+  Dim3 grid{}, block{}, cluster{};
+  size_t shared_bytes = 0;
+  bool cooperative = false;
+};
+
+class Device {
+ public:
+  /// Options from the environment: ASSAY_RUN, a JSON object {"arch", "checks", "repeats", "origins", "limit",
+  /// "result", "digests"} (src/cli/run.cpp).
+  static Device& get();
+  ~Device();
+
+  const Model& model() const { return model_; }
+
+  // Status codes as of cudaError_t.
+  Status allocate(size_t bytes, Place, void** to);
+  Status free(void* address);
+  /// Null where the byte is in no allocation.
+  struct Allocation {
+    size_t bytes = 0;
+    Place place = Place::device;
+    int number = 0;  ///< from 1 on, in the order of the program
+    std::string name;
+  };
+  const Allocation* find(const void* address, uint64_t* base = nullptr);
+  /// Is [address, address + bytes) inside an allocation, or memory that no allocation touches?
+  Status check_range(const void* address, size_t bytes);
+
+  LoadedCode* load(const FatBinaryWrapper&);
+  void name_kernel(const void* host_function, LoadedCode*, const char* entry);
+  const KernelHandle* kernel(const void* host_function);
+  Status launch(const KernelHandle&, const LaunchRequest&, void** arguments);
+  /// Of that entry as `describe` says it (src/binding/launch.h); null where it is not known.
+  nlohmann::json entry_of(const KernelHandle&);
+
+  /// The last error; `clear` forgets it, unless it is one that a GPU never recovers from.
+  Status last(bool clear);
+  Status fail(Status);
+  /// Said once per text on standard error.
+  void say(const std::string& line);
+
+ private:
+  Device();
+  void write_result();
+  void note_digest(uint64_t address, const Allocation&);
+
+  std::mutex mutex_;
+  nlohmann::json options_;
+  const Model& model_;
+  std::map<uint64_t, Allocation> allocations_;  ///< by address
+  int allocated_ = 0;
+  std::vector<std::unique_ptr<LoadedCode>> codes_;
+  std::map<const void*, KernelHandle> kernels_;
+  std::vector<std::string> said_;
+  Status last_ = kSuccess, lost_ = kSuccess;
+  std::string result_;                  ///< file for the program that started this one
+  std::map<int, std::string> digests_;  ///< by allocation, of what it held at its end
+  nlohmann::json findings_ = nlohmann::json::array();
+  std::map<std::string, int64_t> launches_;  ///< by entry
+  uint64_t lane_instructions_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace assay::standin

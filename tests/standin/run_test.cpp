@@ -1,0 +1,91 @@
+// assay run: programs of the CUDA runtime, compiled by nvcc and linked with the stand-in.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace assay {
+namespace {
+
+Ran run_program(const std::string& options, const std::string& program, const ScratchFolder& here) {
+  return run_assay("run " + options + " -- " ASSAY_PROGRAMS_FOLDER "/" + program, here);
+}
+
+TEST(Run, ACleanProgramPassesAndSaysWhatItDid) {
+  const ScratchFolder here;
+  const Ran ran = run_program("--json r.json --repeats", "row_sums", here);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("5 sums are right"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("1 launches of 1 kernels on vm sm_90"), ran.out.npos) << ran.out;
+  EXPECT_EQ(nlohmann::json::parse(read_file(here / "r.json")).at("findings").size(), 0u);
+}
+
+TEST(Run, AMissingBarrierIsFoundAtItsLine) {
+  const ScratchFolder here;
+  const Ran ran = run_program("", "row_sums race", here);
+  EXPECT_EQ(ran.status, 1) << ran.out;
+  EXPECT_NE(ran.out.find("race: shared parts"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("row_sums.cu:25"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("replay: assay run -- "), ran.out.npos) << ran.out;
+}
+
+TEST(Run, AReadBehindAnAllocationIsTheErrorThatAGpuGives) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "row_sums past", here);
+    EXPECT_EQ(ran.status, 1) << ran.out;
+    EXPECT_NE(ran.out.find("an illegal memory access was encountered"), ran.out.npos) << checks << ran.out;
+    EXPECT_NE(ran.out.find("row_sums.cu:21"), ran.out.npos) << checks << ran.out;
+  }
+}
+
+TEST(Run, MemoryAndErrorsAreAsOnAGpu) {
+  const ScratchFolder here;
+  const Ran ran = run_program("--checks none", "runtime_program memory", here);
+  EXPECT_EQ(ran.out.find("exit status 1"), ran.out.npos) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("2 launches of 1 kernels"), ran.out.npos) << ran.out;
+}
+
+TEST(Run, TheDeviceIsTheOneThatIsAskedFor) {
+  const ScratchFolder here;
+  const Ran h100 = run_program("", "runtime_program device", here);
+  EXPECT_EQ(h100.status, 0) << h100.out << h100.err;
+  EXPECT_EQ(h100.out.find("9.0 132 232448 NVIDIA H100"), 0u) << h100.out;
+  const Ran a100 = run_program("--arch sm_80", "runtime_program device", here);
+  EXPECT_EQ(a100.out.find("8.0 108 166912 NVIDIA A100"), 0u) << a100.out;
+}
+
+TEST(Run, WhatIsNotSupportedIsSaidAndNoPass) {
+  const ScratchFolder here;
+  const Ran ran = run_program("", "runtime_program refused", here);
+  EXPECT_EQ(ran.status, 1) << ran.out;
+  EXPECT_NE(ran.err.find("assay: cudaMemcpyToSymbol: variables of device code are not kept"), ran.err.npos)
+      << ran.err;
+  EXPECT_NE(ran.out.find("exit status 0"), ran.out.npos) << ran.out << ran.err;
+}
+
+TEST(Run, SameDigestsEveryTime) {
+  const ScratchFolder here;
+  std::string digests[2];
+  for (std::string& digest : digests) {
+    ASSERT_EQ(run_program("--checks none --digests d.txt", "row_sums", here).status, 0);
+    digest = read_file(here / "d.txt");
+  }
+  EXPECT_EQ(digests[0].find("allocation 1: 20000 bytes, "), 0u) << digests[0];
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+TEST(Run, AProgramThatAsksForNoGpuIsBadInput) {
+  const ScratchFolder here;
+  const Ran ls = run_assay("run -- /bin/ls", here);
+  EXPECT_EQ(ls.status, 2);
+  EXPECT_NE(ls.err.find("is it linked with -cudart shared?"), ls.err.npos) << ls.err;
+  const Ran none = run_assay("run -- ./no-such-program", here);
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("./no-such-program: cannot be started"), none.err.npos) << none.err;
+}
+
+}  // namespace
+}  // namespace assay
