@@ -10,21 +10,22 @@ from assay.triton.launch import program_stack
 
 
 class DeviceIndex(int):
-    """The device 0 of one pretended GPU: equal to no other device, where Triton keeps things by device."""
+    """The device 0 of one machine: equal to no other device, where Triton keeps compiled kernels, and with them
+    their launchers, by device."""
 
-    def __new__(cls, arch):
+    def __new__(cls, machine):
         self = super().__new__(cls, 0)
-        self.arch = arch
+        self.machine = machine
         return self
 
     def __eq__(self, other):
-        return isinstance(other, DeviceIndex) and other.arch == self.arch
+        return isinstance(other, DeviceIndex) and other.machine is self.machine
 
     def __ne__(self, other):
         return not self == other
 
     def __hash__(self):
-        return hash(("assay", self.arch))
+        return id(self.machine)
 
 
 class Utils:
@@ -160,7 +161,7 @@ def make_driver(machine):
         def __init__(self):
             self.utils = machine.utils
             self.launcher_cls = lambda source, metadata: Launcher(machine, source, metadata)
-            self._device = DeviceIndex(machine.gpu.arch + " " + machine.gpu.name)
+            self._device = DeviceIndex(machine)
 
         @classmethod
         def is_active(cls):

@@ -50,6 +50,7 @@ class Machine:
         self.on_launch, self.imported = on_launch, imported
         self.launches, self.findings = [], []
         self.lane_instructions = self.launch_count = 0
+        self._may_take, self.over_budget = None, False
         self.utils = Utils(self)
         self.tensor_map = getattr(assay.machine, "tensor_map", None)
         self._patches = self.devices = None
@@ -97,6 +98,12 @@ class Machine:
     def __exit__(self, *error):
         self.stop()
         return False
+
+    def set_budget(self, lane_instructions):
+        """All launches from now on may take so many together (None: any number); the next beyond raises
+        assay.OverBudget, and `over_budget` is set."""
+        self._may_take = None if lane_instructions is None else self.lane_instructions + lane_instructions
+        self.over_budget = False
 
     def text(self) -> str:
         """What was found: a paragraph for each launch with a finding, then one line."""
@@ -174,8 +181,11 @@ class Machine:
             done = assay.machine.run(
                 module, entry, grid=grid, block=block, cluster=cluster, shared_bytes=shared_bytes,
                 arguments=arguments, storages=self._storages_for(tensors), arch=self.gpu.arch, checks=self.checks,
-                repeats=self.repeats, origins=self.origins, cooperative=cooperative, limit=self.limit, name=kernel,
+                repeats=self.repeats, origins=self.origins, cooperative=cooperative, limit=self._limit(), name=kernel,
             )
+        except assay.OverBudget:
+            self.over_budget = True
+            raise
         except assay.BadInput as error:
             launch.error = str(error)
             self._record(launch, False)
@@ -189,6 +199,11 @@ class Machine:
             raise KernelTrap(launch)
 
     # Ours.
+
+    def _limit(self):
+        """Lane-instructions that a launch may take; 0: any number."""
+        left = None if self._may_take is None else max(self._may_take - self.lane_instructions, 1)
+        return min((n for n in (left, self.limit) if n), default=0)
 
     def _count(self):
         with self._lock:
