@@ -145,7 +145,7 @@ def test_a_suite_runs_under_pytest_and_a_trap_fails_its_test(tmp_path):
     (tmp_path / "test_suite.py").write_text(
         "import torch, triton_kernels as kernels\n"
         "def test_right():\n"
-        "    x = torch.ones(8, device='cuda')\n    kernels.add[(1,)](x, x, x, 8, BLOCK=8)\n    assert x.sum() == 16\n"
+        "    x = torch.ones(8, device='cuda')\n    out = torch.empty_like(x)\n    kernels.add[(1,)](x, x, out, 8, BLOCK=8)\n    assert out.sum() == 16\n"
         "def test_reads_too_far():\n"
         "    x = torch.ones(8, device='cuda')\n    kernels.copy_without_mask[(1,)](x, torch.ones(128, device='cuda'), BLOCK=128)\n"
         "def test_takes_long():\n"
