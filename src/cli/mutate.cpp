@@ -1,4 +1,4 @@
-// assay mutate KERNEL: how many small changes of the kernel's PTX are seen.
+// assay mutate KERNEL|FILE: how many small changes of the kernel's PTX are seen.
 #include "src/campaign/mutate/mutate.h"
 
 #include <fmt/format.h>
@@ -14,9 +14,12 @@
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/vm/tensor_core.h"
 #include "src/campaign/engine/interrupt.h"
+#include "src/campaign/mutate/mutate_program.h"
+#include "src/capsule/launch_folder.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
+#include "src/cli/program_options.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 
@@ -27,11 +30,25 @@ struct MutateCommand {
   KernelOptions own;
   MutateOptions options;
   std::string time, arch = "sm_90", json, direction;
-  double fail_under = 0;
+  ProgramOptions program;
+  double fail_under = 0, tolerance = 0;
   bool details = false;
 
+  /// Of a launch file: what the program gives itself is what its mutants are held against.
+  MutationRun mutate_file(const std::function<void(const MutationProgress&)>& progress) {
+    if (!direction.empty()) throw BadInput(own.name() + ": --direction is of kernels, not of launch files");
+    program.choose(own.name(), own.ptx(), "");
+    ProgramMutateOptions asked;
+    asked.mutants = options.mutants, asked.seed = options.seed, asked.time_s = options.time_s;
+    asked.jobs = options.jobs, asked.machine = options.machine, asked.interrupted = options.interrupted;
+    asked.tolerance = tolerance;
+    return mutate_program(program.file(), asked, progress);
+  }
+
   int run() {
-    const Kernel& kernel = own.kernel();
+    const bool is_file = is_launch_file(own.name());
+    if (!is_file && tolerance != 0) throw BadInput("--tolerance is of launch files: kernels have bounds");
+    const Kernel* const kernel = is_file ? nullptr : &own.kernel();
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
     options.machine.arch = arch;
     if (!time.empty()) options.time_s = parse_duration(time);
@@ -41,20 +58,21 @@ struct MutateCommand {
     const Console console(json == "-" ? stderr : stdout);
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();
-    if (!json.empty() && json != "-") options.journal = json + ".part";
+    if (!is_file && !json.empty() && json != "-") options.journal = json + ".part";
     options.own = own.replay_suffix();
     ProgressBar bar;
-    const MutationRun result = mutate(kernel, options, [&](const MutationProgress& p) {
+    const auto progress = [&](const MutationProgress& p) {
       const double share = static_cast<double>(p.done) / static_cast<double>(std::max<int64_t>(p.of, 1));
       bar.show(share, fmt::format("{} {} of {}, {} killed, {} survived", p.doing, p.done, p.of, p.killed,
                                   p.survived));
-    });
+    };
+    const MutationRun result = is_file ? mutate_file(progress) : mutate(*kernel, options, progress);
     bar.clear();
     print_mutation_run(console, result, details);
     const std::string text = to_json(result).dump(1);
     if (json == "-") fmt::print("{}\n", text);
     if (!json.empty() && json != "-") write_file(json, text + "\n");
-    if (interrupt.signal() == 0)
+    if (interrupt.signal() == 0 || is_file)
       std::filesystem::remove(options.journal);
     else if (!options.journal.empty())
       fmt::print(stderr, "assay: interrupted; the same command goes on from {}\n", options.journal.string());
@@ -82,7 +100,7 @@ void add_mutate(CLI::App& app, int& status) {
       "mutate",
       "Changes single instructions of a kernel and counts how many changes the cases and properties see");
   const auto o = std::make_shared<MutateCommand>();
-  o->own.add_to(*command, "KERNEL", false);
+  o->own.add_to(*command, "KERNEL|FILE", false);
   command
       ->add_option("--mutants", o->options.mutants,
                    "Mutants, drawn evenly over pairs of source line and change")
@@ -105,6 +123,11 @@ void add_mutate(CLI::App& app, int& status) {
       ->type_name("FILE");
   command->add_option("--fail-under", o->fail_under,
                       "Exit with 1 where fewer percent of killed and survived are killed");
+  command
+      ->add_option("--tolerance", o->tolerance,
+                   "Of a launch file: values may be off by so much of themselves plus of their tensor's root "
+                   "mean square (0: no bit)")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--details", o->details, "Lists every mutant, not only survivors");
   command->footer(operators_text());
   command->callback([o, &status] { status = o->run(); });

@@ -117,6 +117,25 @@ TEST_F(Check, TraceNamesWhatIsNotFiniteOrFurthestFromExact) {
     EXPECT_EQ(run_assay(wrong, folder).status, 2) << wrong;
 }
 
+TEST_F(Check, MutantsOfALaunchFileReplay) {
+  const Ran run = run_assay("mutate row_norm.json --mutants 40 --json m.json", folder);
+  ASSERT_EQ(run.status, 0) << run.err;
+  int replayed = 0;
+  const nlohmann::json result = json("m.json");
+  for (const nlohmann::json& mutant : result["mutants"]) {
+    if (mutant["outcome"] != "killed" || ++replayed > 3) continue;
+    const std::string options = "row_norm.json " + mutant["token"].get<std::string>() + " --mutant " +
+                                mutant["id"].get<std::string>();
+    const Ran again = run_assay("check " + options, folder);
+    EXPECT_NE(again.status, 2) << options << again.err;
+    EXPECT_NE(replay_of(again.out).find("--mutant " + mutant["id"].get<std::string>()), std::string::npos);
+  }
+  EXPECT_GE(replayed, 3);
+  EXPECT_EQ(run_assay("check row_norm.json --mutant m0+1+nothing", folder).status, 2);
+  EXPECT_EQ(run_assay("mutate row_norm.json --direction backward", folder).status, 2);
+  EXPECT_EQ(run_assay("mutate gla.chunk --tolerance 1", folder).status, 2);
+}
+
 TEST_F(Check, SomeBlocksAreSaidToBeSome) {
   const Ran ran = run_assay("check row_norm.json --blocks 1 --json r.json", folder);
   EXPECT_EQ(json("r.json")["partial"], "blocks 1 of every launch ran, once") << ran.out << ran.err;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong.
@@ -97,6 +97,9 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
         lines.decided.push_back(
             {*repair.decides,
              fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
+      if (repair.branch)
+        lines.decided.push_back(
+            {*repair.branch, fmt::format("it is decided so: with {} all elements are right", repair.change)});
     } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
                suspects.explain.contains(place_of(repair.at.where))) {
       lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
