@@ -26,10 +26,14 @@ struct White {
       expected.blocks.push_back(std::move(reads));
       errors.push_back(white()), rest.emplace_back(kTokens * kColumns, 0.0);
     }
-    // Var of w A A' for one cell: w^2 T^2; of columns that share their reads a little more.
     std::vector<std::vector<double>> other = errors;
     for (auto& e : other) e = white();
-    for (size_t b = 1; b < kBlocks; ++b) expected.fresh += std::pow(product(b, other), 2);
+    for (size_t b = 1; b < kBlocks; ++b) {
+      double sum = 0;
+      for (const double link : links(b, other))
+        sum += link, expected.largest = std::fmax(expected.largest, link * link);
+      expected.fresh += sum * sum;
+    }
   }
   double normal() { return std::normal_distribution<double>()(random); }
   std::vector<double> white() {
@@ -37,12 +41,13 @@ struct White {
     for (double& x : e) x = normal();
     return e;
   }
-  double product(size_t b, const std::vector<std::vector<double>>& of) const {
+  /// What a block and the one before it say alike, by column.
+  std::vector<double> links(size_t b, const std::vector<std::vector<double>>& of) const {
     const std::vector<double> before = projected(expected.blocks[b - 1], of[b - 1], kColumns),
                               here = projected(expected.blocks[b], of[b], kColumns);
-    double sum = 0;
-    for (size_t i = 0; i < here.size(); ++i) sum += left * before[i] * here[i];
-    return sum;
+    std::vector<double> y(kColumns);
+    for (size_t i = 0; i < here.size(); ++i) y[i % kColumns] += left * before[i] * here[i];
+    return y;
   }
   /// A state's error of that size, rounded anew in every block and kept with `left` of it.
   void carry(double size) {

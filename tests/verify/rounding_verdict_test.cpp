@@ -99,12 +99,65 @@ TEST(RoundingVerdict, InputsOnWhichTheModelFailsAreNotJudgedByIt) {
   }
 }
 
+/// Row 4 of what once passed: decays in which states older than the chunk before are a third of o and more,
+/// and one in which they are a quarter.
 TEST(RoundingVerdict, ARunningStateInBf16IsSeenInWhatItCarriesFromChunkToChunk) {
-  const std::string token = "/T1024/H1/K64/V64/bf16/g-fp32/constant:-0.003/s1";
-  EXPECT_EQ(judged("gla.chunk" + token).verdict, Verdict::pass);
-  const Verification v = judged("gla.chunk@P9" + token);
-  EXPECT_EQ(v.cause, "unlikely/o");
-  EXPECT_GT(v.rounding->outputs.front().worst.carried, v.rounding->outputs.front().worst.allowed_carried);
+  for (const std::string of : {"T1024/none", "T1024/near-one", "T1024/late-reset", "T1024/constant:-0.003",
+                               "T1024/constant:-0.01", "T1024/edge", "T4096/contrast"}) {
+    const size_t slash = of.find('/');
+    const std::string token =
+        fmt::format("/{}/H1/K64/V64/bf16/g-fp32{}/s1", of.substr(0, slash), of.substr(slash));
+    EXPECT_EQ(judged("gla.chunk" + token).verdict, Verdict::pass) << token;
+    const Verification v = judged("gla.chunk@P9" + token);
+    EXPECT_EQ(v.verdict, Verdict::finding) << token;
+    ASSERT_TRUE(v.rounding) << token;
+    const RoundingPart& worst = v.rounding->outputs.front().worst;
+    EXPECT_EQ(v.rounding->outputs.front().name, "o");
+    EXPECT_GT(v.rounding->outputs.front().unlikely, 0) << token;
+    EXPECT_GT(worst.carried, worst.allowed_carried) << token;
+  }
+}
+
+/// Rows 1 and 2: outputs of a file, where the kernel's own are not contradicted.
+Verification judged_file(const std::string& token, void (*damage)(TensorMap&)) {
+  const auto machine = make_vm_backend({});
+  const Kernel& kernel = find_kernel(token.substr(0, token.find('/')));
+  const ResolvedCase c = resolve(parse_token(token), find_operator(kernel.operator_name));
+  const TensorMap inputs = draw_inputs(c);
+  Outcome outcome = machine->run(program_of(kernel, c, inputs), inputs);
+  damage(outcome.outputs);
+  VerifyOptions options;
+  options.diagnose = false, options.twice = false, options.formula_instructions = 0;
+  options.rounding_work = 1e10, options.power = true;
+  options.expected = &outcome.outputs;
+  return verify(parse_token(token), kernel, *machine, options);
+}
+void scale(Tensor& x, double by, int64_t first = 0) {
+  for (int64_t i = first; i < x.size(); ++i) x.set(i, x.value(i) * by);
+}
+
+TEST(RoundingVerdict, EachWrongOutputOfGsaInAFileIsNoPass) {
+  const std::string token = "gsa.chunk/T64/H1/K64/V64/M64/bf16/g-fp32/logsigmoid/s1/both";
+  EXPECT_NE(judged_file(token, [](TensorMap&) {}).verdict, Verdict::finding);
+  for (const auto damage :
+       {+[](TensorMap& of) { scale(of.at("o"), 1.1); }, +[](TensorMap& of) { scale(of.at("dq"), 1.5); },
+        +[](TensorMap& of) { scale(of.at("dk"), 0); }, +[](TensorMap& of) { scale(of.at("ds"), -1); },
+        +[](TensorMap& of) { scale(of.at("dg"), -1); }})
+    EXPECT_EQ(judged_file(token, damage).verdict, Verdict::finding);
+}
+
+TEST(RoundingVerdict, ALastQuarterOfZerosInAFileIsNoPass) {
+  const std::string token = "gla.chunk/T16384/H1/K16/V16/bf16/g-fp32/near-one/s1";
+  EXPECT_NE(judged_file(token, [](TensorMap&) {}).verdict, Verdict::finding);
+  const auto zeros = [](TensorMap& of) { scale(of.at("o"), 0, of.at("o").size() / 4 * 3); };
+  EXPECT_EQ(judged_file(token, zeros).verdict, Verdict::finding);
+}
+
+/// Row 3: the gate's gradient is 0 everywhere.
+TEST(RoundingVerdict, AGateGradientOfZerosInAFileIsNoPass) {
+  const std::string token = "simple_gla.chunk/T512/H1/K64/V64/bf16/g-fp32/near-one/s1/both";
+  EXPECT_NE(judged_file(token, [](TensorMap&) {}).verdict, Verdict::finding);
+  EXPECT_EQ(judged_file(token, [](TensorMap& of) { scale(of.at("dg"), 0); }).verdict, Verdict::finding);
 }
 
 TEST(RoundingVerdict, TwoPercentOfAnyOutputOfGsaAreUnlikely) {

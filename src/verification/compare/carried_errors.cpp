@@ -6,7 +6,7 @@
 namespace assay {
 namespace {
 
-constexpr double kSamples = kNoiseSamples, kFreedom = kNoiseSamples - 1;
+constexpr double kSamples = kNoiseSamples, kPairs = kSamples * (kSamples - 1) / 2;
 
 /// Standard deviations that are passed with probability e^-t where n draws have told of them.
 double student(double n, double t) {
@@ -18,6 +18,21 @@ std::vector<double> bounded(const StateReads& reads, const std::vector<double>& 
   StateReads sizes = reads;
   for (float& x : sizes.x) x = std::fabs(x);
   return projected(sizes, rest, columns);
+}
+
+/// Of every column, sum over t of rest_t |x_t diag(left) A|.
+void add_mixed(const StateReads& reads, const std::vector<double>& rest, const std::vector<float>& left,
+               const std::vector<double>& A, std::vector<double>& y) {
+  const size_t states = left.size(), width = y.size();
+  std::vector<double> row(width);
+  for (size_t t = 0; t * states < reads.x.size(); ++t) {
+    std::fill(row.begin(), row.end(), 0);
+    for (size_t c = 0; c < states; ++c) {
+      const double x = static_cast<double>(reads.x[t * states + c]) * static_cast<double>(left[c]);
+      for (size_t v = 0; v < width; ++v) row[v] += x * A[c * width + v];
+    }
+    for (size_t v = 0; v < width; ++v) y[v] += rest[t * width + v] * std::fabs(row[v]);
+  }
 }
 
 }  // namespace
@@ -37,30 +52,31 @@ CarriedStatistic carried_statistic(const CarriedErrors& expected,
                                    const std::vector<std::vector<double>>& errors,
                                    const std::vector<std::vector<double>>& rest, int64_t columns, double t) {
   CarriedStatistic y;
-  double mean = 0, squares = 0, seen = 0, more = 0, of_columns = 0;
-  for (const double c : expected.sampled) mean += c / kSamples;
-  for (const double c : expected.sampled) squares += (c - mean) * (c - mean) / kFreedom;
+  double seen = 0, more = 0, of_columns = 0;
   std::vector<double> before, before_rest;
   for (size_t b = 0; b < expected.blocks.size(); ++b) {
     const StateReads& reads = expected.blocks[b];
     std::vector<double> here = projected(reads, errors[b], columns),
                         here_rest = bounded(reads, rest[b], columns);
-    std::vector<double> mixed(static_cast<size_t>(columns));
-    for (size_t i = 0; i < before.size(); ++i) {
-      const double left = expected.blocks[b - 1].left[i / mixed.size()];
-      seen += left * before[i] * here[i], more += left * before_rest[i] * here_rest[i];
-      mixed[i % mixed.size()] +=
-          left * (std::fabs(before[i]) * here_rest[i] + before_rest[i] * std::fabs(here[i]));
+    if (b > 0) {
+      const StateReads& earlier = expected.blocks[b - 1];
+      std::vector<double> mixed(static_cast<size_t>(columns));
+      for (size_t i = 0; i < before.size(); ++i) {
+        const double left = earlier.left[i / mixed.size()];
+        seen += left * before[i] * here[i], more += left * before_rest[i] * here_rest[i];
+      }
+      add_mixed(earlier, rest[b - 1], earlier.left, here, mixed);
+      add_mixed(reads, rest[b], earlier.left, before, mixed);
+      for (const double column : mixed) of_columns += column * column;
     }
-    for (const double column : mixed) of_columns += column * column;
     before = std::move(here), before_rest = std::move(here_rest);
   }
-  const auto pairs = kSamples * static_cast<double>(std::max<size_t>(expected.blocks.size(), 2) - 1);
-  const double deviation = std::sqrt(expected.fresh + squares);
+  const double deviation = std::sqrt(expected.fresh + expected.old), mean = expected.mean;
   if (!(deviation > 0)) return y;
   const auto allowed = [&](double at) {
-    return student(pairs, at) * std::sqrt(expected.fresh) +
-           student(kFreedom, at) * std::sqrt(squares * (1 + 1 / kSamples)) + more +
+    const double variance = expected.fresh + expected.old * (1 + 1 / kSamples),
+                 norm = std::sqrt(expected.largest) * expected.together;
+    return student(kPairs, at) * std::sqrt(variance) + 2 * at * norm + more +
            std::sqrt(2 * (at + std::log(2.0)) * of_columns);
   };
   y.deviations = (seen - mean) / deviation, y.allowed = allowed(t) / deviation;

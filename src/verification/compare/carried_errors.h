@@ -6,22 +6,27 @@
 //   C = sum over blocks b and states c, v of  w_c A_cv(b) A_cv(b + 1).
 // Storing, scores, and copies of the state are rounded anew in every block and add nothing to its mean;
 // roundings of what is written to the state do, and the samples say how much. A state that is itself rounded
-// once a block, where nothing is declared, adds the square of that. Two parts:
-//   what is new in block b + 1 is independent of all before it: variance f, the mean square of such products
-//   of two samples, n of them: beyond tau(n) sqrt(f) with probability e^-t
-//   what is not new, of R samples mean m and variance s^2: beyond m + tau(R - 1) s sqrt(1 + 1/R) likewise
-// with tau(n) = sqrt(n (e^(2t/n) - 1)), Student's for n degrees of freedom. What else the arithmetic may do
-// is at most R = |x|^T rest of A. It adds at most sum w R R' and what it has to do with e, whose columns have
-// signs of their own: with n = sum over c of w (|A| R' + R |A'|) for a block and column, more than
+// once a block, where nothing is declared, adds the square of that. C is a quadratic form of independent
+// sources, each with a tail no heavier than a normal number's of its variance: beyond its mean by
+//   sqrt(2t) d + 2 t |Q|, d^2 its variance, |Q| the form's norm, with probability e^-t     (Laurent, Massart)
+// Of R samples e_i, d^2 is the sum of
+//   what is new in block b + 1, independent of all before it: the mean square of products of two samples
+//   what is not new: with S(e, e') the form made symmetric, at most 2 S(e_i, e_j)^2 in the mean over the
+//   pairs, as of normal numbers; 1 / R of it once more, as the mean is that of R samples
+// and tau(n)^2 = n (e^(2t/n) - 1), Student's for n pairs, stands in place of 2t for their own error. What is
+// common to all is c times one number within [-1, 1]: it adds S(c, c), where that is more than nothing, to
+// the mean, and 2 S(c, e) to the variance. A block and column's part is bilinear in two blocks' sources, and
+// a chain of these has no larger norm than its largest link, which is at most the link's standard deviation;
+// columns that share sources move together, by as much as all links vary more together than one by one.
+// What else the arithmetic may do to an element is at most rest, to A at most R = |x|^T rest. It adds at most
+// sum w R R' and what it has to do with e, whose columns have signs of their own: with n = sum over t of
+// rest_t |x_t diag(w) A'| + rest'_t |x'_t diag(w) A| for a block and column, more than
 // sqrt(2 (t + ln 2) sum n^2) with probability e^-t.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "reference/rounding_noise.h"
-#include "src/base/tensor/tensor.h"
-#include "src/verification/compare/output_blocks.h"
 
 namespace assay {
 
@@ -33,9 +38,11 @@ struct StateReads {
 
 /// Of one sequence and head.
 struct CarriedErrors {
-  std::vector<StateReads> blocks;                  ///< in their order
-  std::array<double, kNoiseSamples> sampled = {};  ///< of what is not new in a block
-  double fresh = 0;                                ///< variance of what is
+  std::vector<StateReads> blocks;  ///< in their order
+  double mean = 0;                 ///< of what is not new in a block, at most
+  double fresh = 0, old = 0;       ///< variances of what is, and of what is not
+  double largest = 0;              ///< variance of the block and column that varies most
+  double together = 1;             ///< how much more all of them vary together than one by one
 };
 
 /// A block's errors, rows x columns of doubles, seen from the states: states x columns.

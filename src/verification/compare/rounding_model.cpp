@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "reference/parallel.h"
@@ -117,11 +118,44 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   }
 }
 
+/// What a bilinear form makes of each pair of samples.
+class Form {
+ public:
+  void add(const Lanes& first, const Lanes& second) {
+    for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += first[i] * second;
+  }
+  void add(const Form& o) {
+    for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += o.pairs_[i];
+  }
+  void make_symmetric() {
+    for (int i = 0; i < kNoiseSamples; ++i)
+      for (int j = 0; j < i; ++j) pairs_[i][j] = pairs_[j][i] = (pairs_[i][j] + pairs_[j][i]) / 2;
+  }
+  /// Of one sample with itself.
+  double mean() const {
+    double sum = 0;
+    for (int i = 0; i < kNoiseSamples; ++i) sum += static_cast<double>(pairs_[i][i]);
+    return sum / kNoiseSamples;
+  }
+  /// Mean square over the pairs of two samples; `common`: what it makes of the common source, which has the
+  /// same sign in samples an even number apart, and is no variance.
+  double variance(double common) const {
+    double sum = 0;
+    for (int i = 0; i < kNoiseSamples; ++i)
+      for (int j = 0; j < kNoiseSamples; ++j) {
+        const double y = static_cast<double>(pairs_[i][j]) - ((i - j) % 2 == 0 ? common : -common);
+        sum += i == j ? 0 : y * y;
+      }
+    return sum / (2 * static_cast<double>(ExpectedErrors::kPairs));
+  }
+
+ private:
+  Lanes pairs_[kNoiseSamples] = {};
+};
+
 /// The samples of one sequence and head from block to block, storing included.
 class CarriedSamples {
  public:
-  CarriedErrors errors;
-
   void add(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
            const OutputModel& model) {
     const auto states = static_cast<size_t>(noise.states), width = static_cast<size_t>(noise.columns);
@@ -129,29 +163,35 @@ class CarriedSamples {
     reads.x.assign(noise.reads, noise.reads + static_cast<size_t>(noise.rows) * states);
     reads.left.assign(noise.left, noise.left + states);
     std::vector<Lanes> fresh(states * width), old(states * width);
+    std::vector<float> common(states * width);
     for (int64_t r = 0; r < noise.rows; ++r)
       for (size_t v = 0; v < width; ++v) {
         const auto flat = static_cast<size_t>(model.blocks.row(block, r)) + v;
         if (model.rest[flat] < 0) continue;
+        const size_t i = static_cast<size_t>(r) * width + v;
         Lanes is_new = {}, is_old = {};
-        add_error(noise, static_cast<size_t>(r) * width + v, flat, reference, is_new, is_old);
+        add_error(noise, i, flat, reference, is_new, is_old);
+        const float of_all = noise.common ? noise.common[i] : 0;
         const float* const x = reads.x.data() + static_cast<size_t>(r) * states;
-        for (size_t c = 0; c < states; ++c)
-          fresh[c * width + v] += x[c] * is_new, old[c * width + v] += x[c] * is_old;
+        for (size_t c = 0; c < states; ++c) {
+          const size_t to = c * width + v;
+          fresh[to] += x[c] * is_new, old[to] += x[c] * is_old, common[to] += x[c] * of_all;
+        }
       }
-    Lanes of_fresh = {}, of_old = {};
-    for (size_t i = 0; i < before_.size(); ++i) {
-      const Lanes left = before_[i] * errors.blocks.back().left[i / width];
-      of_old += left * old[i];
-      for (int s = 0; s < kNoiseSamples; ++s) of_fresh[s] += left[s] * fresh[i][(s + 1) % kNoiseSamples];
-    }
-    for (int s = 0; s < kNoiseSamples; ++s) {
-      errors.sampled[static_cast<size_t>(s)] += static_cast<double>(of_old[s]);
-      errors.fresh += static_cast<double>(of_fresh[s]) * static_cast<double>(of_fresh[s]) / kNoiseSamples;
-    }
+    if (!before_.empty()) add_products(width, fresh, old, common);
     for (size_t i = 0; i < old.size(); ++i) old[i] += fresh[i];
-    before_ = std::move(old);
-    errors.blocks.push_back(std::move(reads));
+    before_ = std::move(old), common_before_ = std::move(common);
+    errors_.blocks.push_back(std::move(reads));
+  }
+
+  /// Nothing where no block follows another.
+  std::optional<CarriedErrors> errors() && {
+    if (errors_.blocks.size() < 2) return {};
+    errors_.mean = old_.mean() + std::fmax(0, -common_);
+    old_.make_symmetric();
+    errors_.old = 2 * old_.variance(common_);
+    if (links_ > 0) errors_.together = std::fmax(1, (errors_.fresh + errors_.old) / links_);
+    return std::move(errors_);
   }
 
  private:
@@ -171,7 +211,33 @@ class CarriedSamples {
     }
   }
 
+  /// What this block and the one before say alike, of every pair of samples.
+  void add_products(size_t width, const std::vector<Lanes>& fresh, const std::vector<Lanes>& old,
+                    const std::vector<float>& common) {
+    const std::vector<float>& left = errors_.blocks.back().left;
+    Form of_fresh;
+    for (size_t v = 0; v < width; ++v) {
+      Form is_new, is_old;
+      float of_common = 0;
+      for (size_t i = v; i < before_.size(); i += width) {
+        const Lanes kept = before_[i] * left[i / width];
+        is_new.add(kept, fresh[i]), is_old.add(kept, old[i]);
+        of_common += left[i / width] * common_before_[i] * common[i];
+      }
+      old_.add(is_old), of_fresh.add(is_new), common_ += static_cast<double>(of_common);
+      is_new.add(is_old);
+      const double link = is_new.variance(static_cast<double>(of_common));
+      links_ += link, errors_.largest = std::fmax(errors_.largest, link);
+    }
+    errors_.fresh += of_fresh.variance(0);
+  }
+
+  CarriedErrors errors_;
   std::vector<Lanes> before_;
+  std::vector<float> common_before_;
+  Form old_;           ///< what is not new
+  double common_ = 0;  ///< and of what is common to all
+  double links_ = 0;   ///< variances of all blocks and columns
 };
 
 /// The bound of an element without what storing the output may add to it.
@@ -282,7 +348,7 @@ class Direction {
       });
       const std::lock_guard lock(mutex);
       for (auto& [name, samples] : carried)
-        if (samples.errors.blocks.size() > 1) models_.at(name).carried.push_back(std::move(samples.errors));
+        if (auto errors = std::move(samples).errors()) models_.at(name).carried.push_back(*std::move(errors));
     });
     const bool any = std::any_of(seen.begin(), seen.end(), [](const auto& output) { return output.second; });
     for (const ReferenceOutput* output : outputs)
