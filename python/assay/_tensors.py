@@ -5,6 +5,7 @@ NumPy arrays are read directly, PyTorch's by their own methods (nothing is impor
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +118,11 @@ def _of_torch(tensor: Any) -> Lies:
     )
 
 
+def _device_of_torch(tensor: Any) -> Any:
+    """Where it lies: on the machine (assay.triton) tensors in the processor's memory say that they are on the GPU."""
+    return sys.modules["torch"]._C.TensorBase.device.__get__(tensor)
+
+
 def is_torch(value: Any) -> bool:
     """A tensor of PyTorch, told without importing it."""
     return hasattr(value, "untyped_storage") and hasattr(value, "storage_offset") and hasattr(value, "stride")
@@ -183,8 +189,9 @@ def lies(value: Any) -> Lies:
     if isinstance(value, numpy.ndarray):
         return _of_numpy(value)
     if is_torch(value):
-        if value.device.type != "cpu":
-            raise BadInput(f"a tensor on {value.device}: bring it to the processor's memory first, as with x.cpu()")
+        device = _device_of_torch(value)
+        if device.type != "cpu":
+            raise BadInput(f"a tensor on {device}: bring it to the processor's memory first, as with x.cpu()")
         return _of_torch(value)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _of_dlpack(value)

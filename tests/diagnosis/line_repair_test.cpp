@@ -6,9 +6,10 @@
 namespace assay {
 namespace {
 
-/// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way.
-Program masked() {
-  const std::string text = R"(.version 7.8
+/// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way. `sourced`: the comparison stands on line 10 of
+/// k.cu, the branch on line 20.
+Program masked(bool sourced = false) {
+  std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
 .visible .entry kernel(.param .u64 px, .param .u64 po) {
@@ -32,6 +33,10 @@ DONE:
   ret;
 }
 )";
+  const auto put = [&](const std::string& before, const std::string& what) {
+    if (sourced) text.insert(text.find(before), what);
+  };
+  put("setp", ".loc 1 10 0\n  "), put("@%p", ".loc 1 20 0\n  "), put(".visible", ".file 1 \"k.cu\"\n");
   Program program;
   program.name = "masked";
   program.modules.push_back({"m", "masked.ptx", std::make_shared<const std::string>(text)});
@@ -42,10 +47,11 @@ DONE:
 }
 
 /// `should` of t and x[t].
-std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5) {
+std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5,
+                                  bool sourced = false) {
   Tensor x("x", Dtype::fp32, {{"T", 8}});
   for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
-  vm::ChangedRuns runs(masked(), {{"x", x}}, {});
+  vm::ChangedRuns runs(masked(sourced), {{"x", x}}, {});
   RepairSearch search;
   search.judge = [&](const vm::RealOutputs& outputs) {
     RepairVerdict verdict;
@@ -81,6 +87,17 @@ TEST(LineRepair, AGuardThatShouldNotHoldAndWhatItDecides) {
       std::find_if(repairs.begin(), repairs.end(), [](const Repair& r) { return r.at.where.ptx_line == 18; });
   EXPECT_EQ(branch->change, "the guard %p of bra (PTX line 18) never true");
   EXPECT_FALSE(branch->decides);  // a line of no source
+}
+
+TEST(LineRepair, AComparisonAndTheBranchThatItDecidesOnAnotherLine) {
+  const std::vector<Repair> repairs = repairs_where([](int64_t, double x) { return 2 * x; }, 5, true);
+  const auto comparison =
+      std::find_if(repairs.begin(), repairs.end(), [](const Repair& r) { return r.at.where.line == 10; });
+  ASSERT_NE(comparison, repairs.end());
+  ASSERT_TRUE(comparison->branch);
+  EXPECT_EQ(comparison->branch->where.line, 20);
+  for (const Repair& repair : repairs_where([](int64_t, double x) { return 2 * x; }))
+    EXPECT_FALSE(repair.branch) << "on one line, or on none";
 }
 
 TEST(LineRepair, AFactorTooMany) {

@@ -28,7 +28,7 @@ constexpr size_t kOthers = 32;
 constexpr double kMends = 0.7;
 constexpr double kOfSuspicion = 1;
 constexpr size_t kLongestPath = 1000;
-constexpr double kAfterWhole = 0.5;  // seconds
+constexpr double kAfterWhole = 1;  // seconds
 constexpr double kLeastWeight = 0.1;
 
 struct Candidate {
@@ -380,9 +380,24 @@ class Search {
                   c.simplicity, verdict.whole ? 0 : std::max(verdict.left, 1e-6)};
     if (c.change.of == OpChange::Of::guard && code.signature(op).control == vm::Control::branch)
       add_decided(code, op, repair);
+    if (code.signature(op).flow() == Flow::comparison) add_branch(code, op, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
+  }
+
+  /// Compilers put a comparison where its operands are made, and the branch where the condition stands.
+  void add_branch(const vm::Code& code, const Op& comparison, Repair& repair) {
+    const auto writes = code.signature(comparison).writes;
+    if (writes.empty() || !is_predicate(writes[0])) return;
+    for (size_t at = code.index(comparison) + 1; at < code.ops.size(); ++at) {
+      const Op& op = code.ops[at];
+      if (!op.guarded || op.guard != writes[0].slot || op.function < 0 || op.instruction < 0) continue;
+      ChainLink link = link_of(*code.module, op.function, op.instruction, source_);
+      const SourceLocation &a = link.where, &b = repair.at.where;
+      if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.branch = std::move(link);
+      return;
+    }
   }
 
   /// Ops from `at` on that run before the op `until`.

@@ -24,6 +24,7 @@ struct Repair {
   int simplicity = 0;                ///< less comes first
   double left = 1;                   ///< 0: every element is right
   std::optional<ChainLink> decides;  ///< of a branch's guard: what it keeps from computing
+  std::optional<ChainLink> branch;   ///< of a comparison: what it guards, where that is on another line
 };
 
 struct RepairSearch {

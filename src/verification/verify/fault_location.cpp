@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong.
@@ -97,6 +97,9 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
         lines.decided.push_back(
             {*repair.decides,
              fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
+      if (repair.branch)
+        lines.decided.push_back(
+            {*repair.branch, fmt::format("it is decided so: with {} all elements are right", repair.change)});
     } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
                suspects.explain.contains(place_of(repair.at.where))) {
       lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
@@ -251,6 +254,11 @@ void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
       continue;  // outside what the kernel takes
     }
   if (told) locate_in(*told, machine, seconds, v);
+  if (v.lines.empty() && is_checks_own(v)) {
+    const ResolvedCase own = accepted(v.case_, kernel);
+    const TensorMap inputs = draw_inputs(own);
+    put_checked_first(program_of(kernel, own, inputs), inputs, machine, seconds / 4, v);
+  }
   const SourceText source(v.kernel);
   for (size_t i = 0; i < derived.size() && v.lines.empty(); ++i) try {
       const DerivedRun& run = derived[i];
