@@ -254,6 +254,11 @@ void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
       continue;  // outside what the kernel takes
     }
   if (told) locate_in(*told, machine, seconds, v);
+  if (v.lines.empty() && is_checks_own(v)) {
+    const ResolvedCase own = accepted(v.case_, kernel);
+    const TensorMap inputs = draw_inputs(own);
+    put_checked_first(program_of(kernel, own, inputs), inputs, machine, seconds / 4, v);
+  }
   const SourceText source(v.kernel);
   for (size_t i = 0; i < derived.size() && v.lines.empty(); ++i) try {
       const DerivedRun& run = derived[i];
