@@ -67,7 +67,8 @@ def test_afterwards_torch_is_as_before():
 
 def test_a_trap_names_the_line_of_the_kernel_and_of_the_launch(machine):
     x, out = torch.zeros(100, device="cuda"), torch.zeros(128, device="cuda")
-    with pytest.raises(assay.triton.KernelTrap, match=r"out-of-bounds at \S*triton_kernels.py:16") as caught:
+    # Triton 3.4 to 3.7 give the load the line before, in their PTX.
+    with pytest.raises(assay.triton.KernelTrap, match=r"out-of-bounds at \S*triton_kernels.py:1[56]") as caught:
         kernels.copy_without_mask[(1,)](x, out, BLOCK=128)
     assert "triton_test.py" in str(caught.value)
 

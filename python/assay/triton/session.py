@@ -237,8 +237,9 @@ class Machine:
 
     def _set_driver(self, triton):
         config = _driver_config(triton)
-        before = config._active
-        self._patches.call(lambda: setattr(config, "_active", before))
+        kept = "_active" if "_active" in vars(config) else "active"  # Triton 3.4
+        before = vars(config)[kept]
+        self._patches.call(lambda: setattr(config, kept, before))
         config.set_active(make_driver(self))
 
     def _refuse_kept_answers(self):
@@ -258,11 +259,10 @@ _told = {}  # module -> the GPU that answered when it was imported
 
 
 def _driver_config(triton):
-    """Triton 3.4 and 3.5 keep it in the module `triton.runtime.driver`, later ones too."""
+    """Triton's own. `triton.runtime.driver` names the module or, in some versions, the object in it."""
     import triton.runtime.driver  # noqa: F401
 
-    config = sys.modules["triton.runtime.driver"].driver
-    return config
+    return sys.modules["triton.runtime.driver"].driver
 
 
 def active():
