@@ -8,9 +8,10 @@ namespace {
 
 constexpr double kSamples = kNoiseSamples, kPairs = kSamples * (kSamples - 1) / 2;
 
-/// Standard deviations that are passed with probability e^-t where n draws have told of them.
-double student(double n, double t) {
-  return std::sqrt(n * std::expm1(2 * t / n));
+/// Standard deviations that are passed with probability e^-t where the mean of kPairs products has told of
+/// them, which share samples.
+double told_by_pairs(double t) {
+  return std::sqrt(2 * t * (1 + 2 * t / kPairs));
 }
 
 /// |x|^T rest.
@@ -76,7 +77,7 @@ CarriedStatistic carried_statistic(const CarriedErrors& expected,
   const auto allowed = [&](double at) {
     const double variance = expected.fresh + expected.old * (1 + 1 / kSamples),
                  norm = std::sqrt(expected.largest) * expected.together;
-    return student(kPairs, at) * std::sqrt(variance) + 2 * at * norm + more +
+    return told_by_pairs(at) * std::sqrt(variance) + 2 * at * norm + more +
            std::sqrt(2 * (at + std::log(2.0)) * of_columns);
   };
   y.deviations = (seen - mean) / deviation, y.allowed = allowed(t) / deviation;

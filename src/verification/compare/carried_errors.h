@@ -13,11 +13,11 @@
 //   what is new in block b + 1, independent of all before it: the mean square of products of two samples
 //   what is not new: with S(e, e') the form made symmetric, at most 2 S(e_i, e_j)^2 in the mean over the
 //   pairs, as of normal numbers; 1 / R of it once more, as the mean is that of R samples
-// and tau(n)^2 = n (e^(2t/n) - 1), Student's for n pairs, stands in place of 2t for their own error. What is
-// common to all is c times one number within [-1, 1]: it adds S(c, c), where that is more than nothing, to
-// the mean, and 2 S(c, e) to the variance. A block and column's part is bilinear in two blocks' sources, and
-// a chain of these has no larger norm than its largest link, which is at most the link's standard deviation;
-// columns that share sources move together, by as much as all links vary more together than one by one.
+// raised by 1 + 2t/n for n pairs, as it is an estimate itself. What is common to all is c times one
+// number within [-1, 1]: it adds S(c, c), where that is more than nothing, to the mean, and 2 S(c, e) to the
+// variance. A block and column's part is bilinear in two blocks' sources, and a chain of these has no larger
+// norm than its largest link, which is at most the link's standard deviation; columns that share sources move
+// together, by as much as all links vary more together than one by one.
 // What else the arithmetic may do to an element is at most rest, to A at most R = |x|^T rest. It adds at most
 // sum w R R' and what it has to do with e, whose columns have signs of their own: with n = sum over t of
 // rest_t |x_t diag(w) A'| + rest'_t |x'_t diag(w) A| for a block and column, more than
