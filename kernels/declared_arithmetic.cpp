@@ -50,7 +50,7 @@ struct Preset {
 ///   decay_per_nat    64 additions, the constant log2(e), its product and the difference: 72 2^-24.
 ///   write_decayed    k after its decay, rounded; the exponential: 2^-21.
 ///   boundary         the state decayed, a product of 64 rows added: 100 2^-24.
-///   readout          the state rounded to the operands' format, the scores likewise, sums.
+///   readout          the state rounded to the operands' format, the scores likewise; q as TF32; sums.
 ///   readout_decayed  q after its decay, rounded; the exponential.
 ///   underflow        operands of fp16 lose what is below half of its smallest subnormal.
 Arithmetic triton_chunk(const ExpressionScope& scope) {
@@ -61,12 +61,15 @@ Arithmetic triton_chunk(const ExpressionScope& scope) {
   a.write = u < 0x1p-10 ? 0x1p-9 : 0;  // both operands are cut to TF32
   a.write_decayed = of_operand + 0x1p-21;
   a.boundary = 100 * unit;
-  a.readout = u + 0x1p-10 + 200 * unit;
-  a.readout_decayed = u + 0x1p-21;
+  a.readout = of_operand + 0x1p-10 + 200 * unit;
+  a.readout_decayed = of_operand + 0x1p-21;
   a.underflow = u == unit_roundoff(Dtype::fp16) ? min_subnormal(Dtype::fp16) / 2 : 0x1p-126;
   a.output_roundoff = u;
   return a;
 }
+
+/// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each.
+constexpr const char* kSumsOfGates = "triton-chunk";
 
 constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent}, {"triton-chunk", triton_chunk}};
 
@@ -131,6 +134,8 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
   result.bonus = forward.bonus;
   result.inner = std::max({forward.readout, forward.divide, forward.logits, forward.removal});
   result.gate_output_roundoff = scope.variables.at("u_gate");
+  if (plan.arithmetic_preset == kSumsOfGates)
+    result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
   const std::string pointer = "/arithmetic/backward";
   set_numbers(result.state, kArithmeticFields, plan.backward_state, scope, plan, pointer + "/state");
   set_numbers(result.adjoint, kArithmeticFields, plan.backward_adjoint, scope, plan, pointer + "/adjoint");

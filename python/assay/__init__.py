@@ -18,17 +18,20 @@ from . import machine, results
 from ._engine import about as _about
 from .api import Reference, ReferenceOutput, Rounded, check, inspect, reference, replay, trace, verify
 from .errors import BadInput, EngineError, Refused
+from .free import FreeFuzz, Tensors, tensors
 from .fuzzing import fuzz, subject
 from .machine import OverBudget
 
 __all__ = [
     "BadInput",
     "EngineError",
+    "FreeFuzz",
     "OverBudget",
     "Reference",
     "ReferenceOutput",
     "Refused",
     "Rounded",
+    "Tensors",
     "check",
     "fuzz",
     "inspect",
@@ -37,6 +40,7 @@ __all__ = [
     "replay",
     "results",
     "subject",
+    "tensors",
     "trace",
     "verify",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy
 
-from . import _engine, _tensors, fuzzing, machine
+from . import _engine, _tensors, free, fuzzing, machine
 from ._engine import Progress
 from ._record import as_text
 from .errors import BadInput
@@ -329,6 +329,8 @@ def replay(
         token: as in "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0".
         fn: the function that `fuzz` found it of, which computes the operator `op`; options as `fuzz` has them.
     """
+    if fn is not None and "inputs" in options:
+        return free.replay(token, fn, progress=progress, arch=arch, checks=checks, **options)
     if fn is not None:
         return fuzzing.replay(token, fn, op, progress=progress, arch=arch, **options)
     if options:

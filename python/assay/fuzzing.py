@@ -219,6 +219,7 @@ class Caller:
         self.fn, self.op, self.layout, self.tensors = fn, op, layout, tensors
         self.signature = Signature(fn, op, names)
         self.succeeded = False
+        self.refused: dict[str, int] = {}
 
     def serve(self, run: _engine.Run) -> dict[str, Any]:
         request = run.request
@@ -228,9 +229,11 @@ class Caller:
                 given = self._given(run)
                 outputs = self._called(run, given)
             except BaseException as error:
-                said = self._failed(error, watch)
+                said = failed(error, watch, self.succeeded)
                 if said is None:
                     raise
+                if "refused" in said:
+                    self.refused[said["refused"]] = self.refused.get(said["refused"], 0) + 1
                 return said
             arrays = [(name, self._array(name, value)) for name, value in outputs.items()]
             for name, array in arrays:
@@ -343,41 +346,44 @@ class Caller:
         array.keep = host
         return array
 
-    def _failed(self, error: BaseException, watch: Any) -> dict[str, Any] | None:
-        """What is said of a run that raised; None: it is raised to the caller."""
-        if isinstance(error, KeyboardInterrupt) or not isinstance(error, Exception):
-            return None
-        spent = {"lane_instructions": watch.spent if watch else 0}
-        if watch is not None and watch.trap(error) is not None:
-            return {"trap": watch.trap(error), **spent}
-        if isinstance(error, (Refused, _engine.OverBudget)):
-            return {"refused": _line(error)}
-        if isinstance(error, REFUSALS):
-            return {"refused": f"{type(error).__name__}: {_line(error)}"}
-        if not self.succeeded:
-            return None
-        frame = _innermost(error)
-        return {
-            "trap": {
-                "kind": "raised",
-                "message": f"{type(error).__name__}: {_line(error)}",
-                "where": {"file": frame[0], "line": frame[1], "ptx_line": 0, "function": frame[2], "frames": None},
-                "block": [0, 0, 0],
-                "thread": [0, 0, 0],
-            },
-            **spent,
-        }
+
+def failed(error: BaseException, watch: Any, succeeded: bool) -> dict[str, Any] | None:
+    """What is said of a run that raised; None: it is raised to the caller, as before a first run has succeeded."""
+    if not isinstance(error, Exception):
+        return None
+    spent = {"lane_instructions": watch.spent if watch else 0}
+    trap = watch.trap(error) if watch is not None else None
+    if trap is not None:
+        return {"trap": trap, **spent}
+    if isinstance(error, (Refused, _engine.OverBudget)):
+        return {"refused": _line(error)}
+    if isinstance(error, REFUSALS) or type(error).__module__ == "triton.compiler.errors":
+        return {"refused": f"{type(error).__name__}: {_line(error)}"}
+    if not succeeded:
+        return None
+    file, line, function = _innermost(error)
+    where = {"file": file, "line": line, "ptx_line": 0, "function": function, "frames": None}
+    message = f"{type(error).__name__}: {_line(error)}"
+    return {"trap": {"kind": "raised", "message": message, "where": where, "block": [0, 0, 0], "thread": [0, 0, 0]}, **spent}
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:400]
+    """Its message in one line; of many lines the first and the last."""
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if len(lines) == 1 else f"{lines[0]} .. {lines[-1]}" if lines else ""
+    return text[:400]
+
+
+#: Not the program's own.
+_OTHERS = ("assay.", "triton.", "torch.", "numpy.")
 
 
 def _innermost(error: BaseException) -> tuple[str, int, str]:
+    """(file, line, function) of the program's own innermost frame."""
     trace, found = error.__traceback__, ("", 0, "")
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not trace.tb_frame.f_globals.get("__name__", "").startswith("assay"):
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
+        if not (module + ".").startswith(_OTHERS):
             found = (code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
     return found
@@ -476,6 +482,12 @@ def fuzz(
     op: str | Callable[..., Any],
     fn: Callable[..., Any] | None = None,
     *,
+    inputs: Mapping[str, Any] | None = None,
+    reference: Callable[..., Any] | None = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    elements: int = 1 << 16,
+    checks: str = "all",
+    repeats: bool = True,
     arithmetic: str | Mapping[str, Any] | None = None,
     time: float = 60.0,
     cases: int = 0,
@@ -500,19 +512,27 @@ def fuzz(
     jobs: int = 0,
     db: str | None = None,
     progress: Progress | None = None,
-) -> Fuzz:
+) -> Any:
     """Fuzzes a function that computes an operator: draws cases, calls the function for each, judges every element of
     what it returns, and of gradients by torch.autograd, against proved bounds, checks properties between runs, and
     shrinks what fails.
 
         assay.fuzz("gla", fn, arithmetic="triton-chunk", time=60)
 
+    Where no operator fits, `assay.fuzz(fn, inputs={"x": assay.tensors(("B", "N"))}, reference=exact)` draws tensors,
+    judges the launches whatever they compute (traps, checks, where values that are not finite were born, other orders of
+    blocks, other bytes in unwritten memory), and holds outputs against the reference: what launches wrote on real
+    numbers, where nothing rounds, or with `tolerance` as it is.
+
     Args:
         op: an operator (`assay list operators`), or a function that `assay.subject` decorates.
+        inputs, reference, tolerance, elements, checks, repeats: without an operator: strategies by parameter
+            (`assay.tensors`); a function of the same parameters in fp64, or None; of |expected| and of the output's root
+            mean square, a number or one by format; most elements of an input; which checks; whether to repeat.
         fn: called with the operator's inputs by name, `scale`, `cu_seqlens` and other numbers, as far as it has
             parameters for them, and where these have defaults also without; returns the outputs in the operator's order (o, final_state), or by name in a dict; None
             for those that it does not give. ValueError, NotImplementedError, AssertionError and `assay.Refused` say
-            that it does not take a case. What else it raises is raised to you, or once it has taken a case, a finding.
+            that it does not take a case, and so does what Triton cannot compile. What else it raises is raised to you, or once it has taken a case, a finding.
         arithmetic: its declared arithmetic: a kernel of assay's that declares the same ("gla.fused_recurrent"), a
             preset ("triton-chunk", "fp32-recurrent"), or numbers and expressions (`assay list arithmetic`), in which
             "backward" holds what gradients have otherwise; by itself that of the operator's first kernel.
@@ -532,7 +552,7 @@ def fuzz(
         shrink: verifications that a finding's shrinking may take; jobs: threads (the function runs in yours alone);
             db: file of findings and corpus.
     Returns:
-        `.findings`, shrunk, one per cause; print() says what `assay fuzz` says.
+        `.findings`, shrunk, one per cause; print() says what `assay fuzz` says. Without an operator a `FreeFuzz`.
     Raises:
         BadInput: one line: what does not fit.
         KeyboardInterrupt: Ctrl-C.
@@ -541,6 +561,14 @@ def fuzz(
         given = {key: value for key, value in locals().items() if key not in ("op", "fn")}
         merged = {**op.options, **{k: v for k, v in given.items() if v != _DEFAULTS.get(k)}}
         return fuzz(op.op, op.fn, **{"name": op.__name__, **merged})
+    if callable(op) and fn is None and inputs is not None:
+        from . import free
+
+        return free.fuzz(
+            op, inputs, reference, tolerance=tolerance, time=float(time), cases=int(cases), seed=seed, sizes=sizes,
+            elements=elements, checks=checks, repeats=repeats, tensors=tensors, backend=backend, arch=arch, name=name,
+            shrink=shrink, progress=progress,
+        )
     if not isinstance(op, str):
         raise BadInput("fuzz: which operator? assay.fuzz(\"gla\", fn), or decorate the function with assay.subject")
     if not callable(fn):
@@ -607,7 +635,8 @@ def _call(
         request["dtypes"] = list(how["dtypes"] or (("fp32", "fp16") if isinstance(kind, _Numpy) else ("bf16", "fp16", "fp32")))
         request["cases_per_shape"] = how["cases_per_shape"] or (8 if where == "machine" else 1)
         value = _engine.call_function(operation, request, caller.serve, progress=progress).value
-    for note in value["notes"]:
+    notes = [*value["notes"], *(f"{count} cases not taken: {why}" for why, count in caller.refused.items())]
+    for note in notes:
         warnings.warn(f"{request['name']}: {note}", stacklevel=4)
     return value["result"]
 

@@ -121,6 +121,11 @@ Kernel function_kernel(const json& given) {
 void give_output(assay_run& run, const assay_array& given) {
   const assay_array array = read_arrays(&given, 1).front();
   const std::string name = array.name ? array.name : "";
+  if (!run.program) {  // whatever it gives
+    if (array.format < 0) throw BadInput(fmt::format("{}: elements of no known format", name));
+    run.outcome.outputs[name] = elements_of(array);
+    return;
+  }
   const auto asked = std::find_if(run.program->outputs.begin(), run.program->outputs.end(),
                                   [&](const ProgramOutput& output) { return output.name == name; });
   if (asked == run.program->outputs.end())
@@ -143,6 +148,7 @@ void name_memory(assay_run& run, const assay_array& given) {
   const assay_array array = read_arrays(&given, 1).front();
   if (array.format < 0 || !fills_storage(array)) return;
   Tensor shape = shape_of(array);
+  if (!run.program) return run.launches->name(array, shape);
   for (const ProgramOutput& output : run.program->outputs)
     if (output.name == shape.name && output.axes.size() == shape.axes.size()) shape.axes = output.axes;
   run.launches->name(array, shape);
@@ -219,7 +225,7 @@ std::optional<LaunchedRun> FunctionBackend::launched(const Program& program, con
   run.launches = &record;
   const json said = call("launches", program, inputs, run);
   if (said.contains("failed") || said.contains("refused")) return std::nullopt;
-  return record.finish(program.outputs);
+  return record.finish(program.outputs, run.outcome.outputs);
 }
 
 json FunctionBackend::probe(const Program& program, const TensorMap& inputs) {

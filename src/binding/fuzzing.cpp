@@ -39,7 +39,9 @@ std::vector<Case> probing_cases(const Kernel& kernel, const Operator& op) {
     for (const Dtype dtype : kernel.limits.dtypes) {
       Case c;
       c.kernel = kernel.name;
-      c.T = 64, c.H = 2, c.K = c.V = width, c.M = usual_slots(op);
+      c.T = 64, c.H = 2, c.M = std::min(usual_slots(op), kernel.limits.max_M);
+      c.K = std::min<int64_t>(width, kernel.limits.max_K);
+      c.V = std::min<int64_t>(width, kernel.limits.max_V);
       c.dtype = dtype, c.gate_dtype = kernel.limits.gate_dtypes.front();
       c.decay = "mild";
       for (const ArgumentSpec& input : op.inputs)

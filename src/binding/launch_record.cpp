@@ -137,8 +137,25 @@ std::string LaunchRecord::name_of(size_t memory) const {
   return taken(name) ? fmt::format("{} (memory {})", base, memory + 1) : name;
 }
 
-std::optional<LaunchedRun> LaunchRecord::finish(const std::vector<ProgramOutput>& outputs) const {
+/// Names what a launch wrote last and was given on as a copy.
+void LaunchRecord::name_copies(const TensorMap& given) {
+  for (const auto& [name, tensor] : given)
+    for (size_t i = memories_.size(); i-- > 0;) {
+      const Memory& memory = memories_[i];
+      const bool same = memory.written && memory.shape.dtype == tensor.dtype && memory.now == tensor.data;
+      if (!same || name_of(i) == name) continue;
+      Tensor shape = tensor;
+      shape.name = name, shape.data.clear();
+      std::erase_if(named_, [&](const Named& n) { return n.shape.name == name; });
+      named_.push_back({memory.address, std::move(shape)});
+      break;
+    }
+}
+
+std::optional<LaunchedRun> LaunchRecord::finish(const std::vector<ProgramOutput>& outputs,
+                                                const TensorMap& given) {
   if (launches_.empty()) return std::nullopt;
+  name_copies(given);
   LaunchedRun run;
   Program& program = run.program;
   program.modules = modules_;

@@ -23,9 +23,10 @@ class LaunchRecord {
   void after();
   bool empty() const { return steps_.empty(); }
 
-  /// Outputs are the tensors named so that a launch wrote, or where none of them is there what the first
-  /// launch wrote that gave a value that is not finite.
-  std::optional<LaunchedRun> finish(const std::vector<ProgramOutput>& outputs) const;
+  /// Outputs are the tensors named so that a launch wrote, also where what was given of that name is no more
+  /// than a copy of such memory; or where none of them is there what the first launch wrote that gave a value
+  /// that is not finite.
+  std::optional<LaunchedRun> finish(const std::vector<ProgramOutput>& outputs, const TensorMap& given);
 
  private:
   struct Memory {
@@ -47,6 +48,7 @@ class LaunchRecord {
 
   size_t memory_of(const assay_array&);
   std::string name_of(size_t memory) const;
+  void name_copies(const TensorMap& given);
 
   std::vector<Memory> memories_;
   std::vector<Named> named_;

@@ -355,6 +355,7 @@ const Operation kOperations[] = {
     {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
     {"operator", "its inputs, outputs and parameters", operator_of},
     {"fuzz", "a function of the caller's, on cases of an operator", fuzz_function},
+    {"check_function", "one call of a function that no operator describes", check_function},
     {"replay_function", "a case of it again, with every property", replay_function},
     {"check", "a launch file or a capsule, whatever it computes", check},
 };

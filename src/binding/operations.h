@@ -26,6 +26,8 @@ struct Operation {
 /// Of given_case.cpp's kernels: fuzzed, or one case of theirs, by its token (src/binding/fuzzing.cpp).
 nlohmann::json fuzz_function(const Request&);
 nlohmann::json replay_function(const Request&);
+/// One call of a function that no operator describes (src/binding/function_check.cpp).
+nlohmann::json check_function(const Request&);
 /// What the result says, by the names of its notes.
 nlohmann::json operator_of(const Request&);
 /// Throws BadInput for a name that there is not.
