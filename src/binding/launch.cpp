@@ -158,6 +158,7 @@ json answer_of(const Outcome& outcome) {
                  {"exponents", JsonWriter::json_of(told.exponents)},
                  {"printed", outcome.printed},
                  {"not_printed", outcome.not_printed},
+                 {"changed_variables", outcome.changed_variables},
                  {"lane_instructions", outcome.lane_instructions},
                  {"seconds", outcome.seconds},
                  {"verification", nullptr}};

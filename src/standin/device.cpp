@@ -254,14 +254,17 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
     } else if (trap.is_object()) {
       findings_.push_back(to_json(trapped(options["name"], model_.arch, trap)));
     }
+    for (const json& variable : answer.at("changed_variables"))
+      note(fmt::format(
+          "{} writes {}, a variable of device code: it is not kept for the next launch, as on a GPU",
+          kernel.entry, variable.get<std::string>()));
     if (trap.is_object()) {
       fmt::print(stderr, "assay: {}: {}\n", options["name"].get<std::string>(), trap.value("message", ""));
       return lost_ = last_ = status_of(trap);
     }
     return kSuccess;
   } catch (const BadInput& error) {
-    fmt::print(stderr, "assay: {}\n", error.what());
-    said_.push_back(error.what());
+    note(error.what());
     return last_ = kInvalidConfiguration;
   }
 }
@@ -280,6 +283,10 @@ Status Device::fail(Status status) {
 
 void Device::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
+  note(line);
+}
+
+void Device::note(const std::string& line) {
   if (std::find(said_.begin(), said_.end(), line) != said_.end()) return;
   said_.push_back(line);
   fmt::print(stderr, "assay: {}\n", line);

@@ -82,6 +82,7 @@ class Device {
  private:
   Device();
   void write_result();
+  void note(const std::string& line);  ///< say, by one who holds the mutex
   void note_digest(uint64_t address, const Allocation&);
 
   std::mutex mutex_;

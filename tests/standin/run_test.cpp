@@ -66,6 +66,15 @@ TEST(Run, WhatIsNotSupportedIsSaidAndNoPass) {
   EXPECT_NE(ran.out.find("exit status 0"), ran.out.npos) << ran.out << ran.err;
 }
 
+TEST(Run, AVariableThatALaunchWritesIsSaidNotToBeKept) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "runtime_program variable", here);
+    EXPECT_EQ(ran.status, 1) << checks << ran.out;
+    EXPECT_NE(ran.err.find("count_upv writes counter, a variable of device code"), ran.err.npos) << ran.err;
+  }
+}
+
 TEST(Run, SameDigestsEveryTime) {
   const ScratchFolder here;
   std::string digests[2];

@@ -50,10 +50,20 @@ static bool refused() {
   return cudaGetLastError() != cudaSuccess;
 }
 
+__global__ void count_up() {
+  atomicAdd(&counter, 1);
+}
+
+static bool variable() {
+  count_up<<<1, 1>>>();
+  return cudaDeviceSynchronize() == cudaSuccess;
+}
+
 int main(int, char** argv) {
   const char* const step = argv[1];
   if (std::strcmp(step, "memory") == 0) return !memory();
   if (std::strcmp(step, "device") == 0) return !device();
   if (std::strcmp(step, "refused") == 0) return !refused();
+  if (std::strcmp(step, "variable") == 0) return !variable();
   return 2;
 }

@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
@@ -389,6 +390,14 @@ void PreparedProgram::lay_out_parameters(size_t index) {
   parameters_.push_back(std::move(block));
 }
 
+std::vector<std::string> PreparedProgram::changed_variables() const {
+  std::set<std::string> names;
+  for (const auto& [module, variables] : variables_)
+    for (size_t v = 0; v < variables.data.size(); ++v)
+      if (variables.data[v] != variables.initial[v]) names.insert(module->variables[v].name);
+  return {names.begin(), names.end()};
+}
+
 const LaunchContext& PreparedProgram::enter(size_t index) {
   const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
@@ -417,6 +426,7 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
                                    : variable_address(address.variable)) +
                 static_cast<uint64_t>(address.offset));
     }
+    variables.initial = variables.data;
   }
   for (size_t v = 0; v < module.variables.size(); ++v)
     if (!variables.data[v].empty())
