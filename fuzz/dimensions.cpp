@@ -164,11 +164,6 @@ void draw_decay(Case& c, const Target& target) {
 
 namespace {
 
-bool removes_from_state(const Operator& op) {
-  return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [](const ArgumentSpec& input) { return input.role == Role::opposed; });
-}
-
 bool carries_state(const Operator& op) {
   return std::any_of(op.outputs.begin(), op.outputs.end(),
                      [](const ArgumentSpec& output) { return output.role == Role::state; });

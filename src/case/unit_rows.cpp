@@ -8,7 +8,7 @@ namespace assay {
 namespace {
 
 /// Lanes of the stream, apart from those of other draws.
-enum Lane : uint64_t { kSign = 40, kShift, kChannel, kChosen, kRateKind, kRate, kRatePerChannel };
+enum Lane : uint64_t { kSign = 40, kShift, kChannel, kChosen, kRateKind, kRate, kRatePerChannel, kBeta };
 
 }  // namespace
 
@@ -60,12 +60,34 @@ double UnitRows::rate(const Coordinates& at) const {
   }
 }
 
+double UnitRows::growth(int64_t length) {
+  const double nats = 40 * std::numbers::ln2 / static_cast<double>(std::max<int64_t>(length, 1));
+  return std::fmin(1, portable_exp(nats) - 1);
+}
+
 double UnitRows::opposed(const Coordinates& at, int64_t length) const {
-  if (growing_)
-    return unit(at) * std::fmin(1, portable_exp(40 * std::numbers::ln2 /
-                                                static_cast<double>(std::max<int64_t>(length, 1))) -
-                                       1);
+  if (growing_) return unit(at) * growth(length);
   return -(unit(at) * rate(at));
+}
+
+/// 1 - 2 |k|^2 = -(1 + growth).
+double UnitRows::key(const Coordinates& at, int64_t length) const {
+  return growing_ ? unit(at) * std::sqrt(1 + growth(length) / 2) : unit(at);
+}
+
+double UnitRows::replaced(const Coordinates& at) const {
+  if (exact_ || ones_) return 1;
+  if (growing_) return 2;
+  switch (random_.below(8, at, kBeta)) {
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    case 2:
+      return random_.below(2, at, kRateKind) ? 2 : 1 + random_.uniform(at, kRate);
+    default:
+      return random_.uniform(at, kRate);
+  }
 }
 
 }  // namespace assay

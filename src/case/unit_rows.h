@@ -20,9 +20,16 @@ class UnitRows {
   /// one token of 64 every channel has a rate of its own. Values "growing": along the unit row, so that a
   /// state grows by 2^40 in the longest sequence there can be. `length`: tokens of the sequence.
   double opposed(const Coordinates&, int64_t length) const;
+  /// Element of a key that is read with and written with: the unit row, and where values are "growing" a
+  /// little longer, so that a state of which twice as much is taken as it holds grows as above.
+  double key(const Coordinates&, int64_t length) const;
+  /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1.
+  double replaced(const Coordinates&) const;
 
  private:
   double rate(const Coordinates&) const;
+  /// By what a step along the same row at every token lets a state grow, less one.
+  static double growth(int64_t length);
 
   bool exact_, sparse_, ones_, growing_;
   int64_t tokens_, channels_;
