@@ -43,9 +43,29 @@ uint64_t function_address(int32_t index) {
   return function_base + static_cast<uint64_t>(index) * 16;
 }
 
-namespace {
+std::vector<uint64_t> variable_addresses(const ptx::Module& module,
+                                         const std::map<std::string, uint64_t>& places) {
+  std::vector<uint64_t> addresses;
+  for (const ptx::Variable& variable : module.variables) {
+    const auto placed = places.find(variable.name);
+    addresses.push_back(placed != places.end() ? placed->second
+                                               : variable_address(static_cast<int32_t>(addresses.size())));
+  }
+  return addresses;
+}
 
-/// "_ZZ1kE4tile" is "tile" in the source; other names stay.
+std::vector<std::byte> initial_bytes(const ptx::Variable& variable, const std::vector<uint64_t>& addresses) {
+  std::vector<std::byte> bytes(static_cast<size_t>(variable.bytes), std::byte{0});
+  if (!variable.initial.empty()) std::memcpy(bytes.data(), variable.initial.data(), variable.initial.size());
+  for (const ptx::Variable::Address& address : variable.addresses) {
+    const uint64_t to = (address.function >= 0 ? function_address(address.function)
+                                               : addresses[static_cast<size_t>(address.variable)]) +
+                        static_cast<uint64_t>(address.offset);
+    std::memcpy(bytes.data() + address.at, &to, sizeof to);
+  }
+  return bytes;
+}
+
 std::string source_name(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> plain(
@@ -55,6 +75,8 @@ std::string source_name(const std::string& name) {
   const size_t scope = whole.rfind("::");
   return scope == std::string::npos ? whole : whole.substr(scope + 2);
 }
+
+namespace {
 
 void name_area(std::vector<NamedArea>& areas, const ptx::Variable& variable, int64_t offset, int32_t function,
                int32_t index) {
@@ -285,7 +307,11 @@ uint64_t Decoder::symbol_value(const Operand& operand) {
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;
   if (space == Space::shared)
     return static_cast<uint64_t>(variable_offsets_[static_cast<size_t>(operand.symbol)]);
-  return variable_address(operand.symbol);
+  auto& named = code_->named_variables;
+  if (const auto at = std::lower_bound(named.begin(), named.end(), operand.symbol);
+      at == named.end() || *at != operand.symbol)
+    named.insert(at, operand.symbol);
+  return code_->variables[static_cast<size_t>(operand.symbol)];
 }
 
 void Decoder::address(const Operand& operand, Op& op) {

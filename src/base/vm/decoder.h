@@ -17,7 +17,8 @@ namespace assay::vm {
 
 class Decoder {
  public:
-  Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry);
+  Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry,
+          const std::map<std::string, uint64_t>& places = {});
   std::shared_ptr<const Code> decode();
   std::shared_ptr<const Code> lay_out();
 
