@@ -4,8 +4,9 @@
 //
 // t = 1..T. One slice: one sequence n, one value head. q_t, k_t, g_t in R^K, v_t, o_t in R^V, S_t in R^{K x
 // V}; S_0 is the initial state or 0, S_T the final state. Value head h has the queries and keys of head
-// h H / HV. g is a natural-log decay of the old state, which is read after it; absent, it is 0. beta_t, keys and their
-// lengths are as in delta_rule.h. Domain: q, k, v, S_0 finite; -1e4 <= g <= 0; 0 <= beta <= 2; scale finite.
+// h H / HV. g is a natural-log decay of the old state, which is read after it; absent, it is 0. beta_t, keys
+// and their lengths are as in delta_rule.h. Domain: q, k, v, S_0 finite; -1e4 <= g <= 0; 0 <= beta <= 2;
+// scale finite.
 //
 // Source: Kimi Team, "Kimi Linear: An Expressive, Efficient Attention Architecture", arXiv:2510.26692 (Kimi
 // Delta Attention; there alpha_t = e^{g_t}).
@@ -96,8 +97,8 @@ struct Kda {
     return y;
   }
 
-  /// delta_transition.h, and dg_t = rowsum(S'_t (.) G') (product form: no difference of large terms). d: dL/do
-  /// and dL/dS_T.
+  /// delta_transition.h, and dg_t = rowsum(S'_t (.) G') (product form: no difference of large terms). d:
+  /// dL/do and dL/dS_T.
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
     Inputs<Real> y = x;

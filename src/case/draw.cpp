@@ -82,6 +82,7 @@ class Elements {
         kind_(*r.values),
         positive_(spec.role == Role::positive || spec.not_negative) {
     if (spec.role == Role::log_decay) decay_ = r.decay;
+    sharing_ = std::max<int64_t>(1, r.sizes.HV / std::max<int64_t>(1, r.sizes.H));
     role_ = spec.role, removes_ = removes_from_state(*r.op);
     for (const ArgumentSpec& other : r.op->inputs) {
       const bool told = role_ == Role::opposed || role_ == Role::rate || other.name == spec.name;
@@ -93,7 +94,7 @@ class Elements {
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
     if (decay_) return decay_->profile->draw({random_, decay_->arguments, at, length});
     if (rows_ && role_ == Role::opposed) return rows_->opposed(at, length);
-    if (rows_ && role_ == Role::rate) return rows_->replaced(at);
+    if (rows_ && role_ == Role::rate) return rows_->replaced(at, at.h / sharing_);
     if (rows_) return replaces_ ? rows_->key(at, length) : rows_->unit(at);
     const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
     return positive_ ? std::fabs(value) : value;
@@ -108,6 +109,7 @@ class Elements {
   std::optional<ParsedDecay> decay_;
   std::optional<UnitRows> rows_;
   Role role_ = Role::value;
+  int64_t sharing_ = 1;  ///< value heads to one key head
   bool removes_ = false, replaces_ = false;
 };
 
