@@ -26,11 +26,28 @@ Space space_named(const std::string& word) {
   return Space::none;
 }
 
+/// Whether each lane's bytes follow the lane's before.
+bool are_in_row(std::byte* const* host, size_t bytes) {
+  const std::byte* const first = host[0];
+  // Most that are not in a row show it in the second lane.
+  if (host[1] != first + bytes) return false;
+  uintptr_t differ = 0;
+  for (size_t lane = 0; lane < 32; ++lane)
+    differ |= reinterpret_cast<uintptr_t>(host[lane]) ^ reinterpret_cast<uintptr_t>(first + lane * bytes);
+  return differ == 0;
+}
+
 /// Loads an element of T into cells of C: signed types are sign-extended to the register, others
 /// zero-extended.
 template <class T, class C>
 void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
   auto* to = static_cast<C*>(cell);
+  if (mask == ~0u && are_in_row(host, sizeof(T))) {
+    T row[32];
+    std::memcpy(row, host[0] + offset, sizeof row);
+    for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(row[lane]);
+    return;
+  }
   each_lane(mask, [&](int lane) {
     T value;
     std::memcpy(&value, host[lane] + offset, sizeof(T));
@@ -70,6 +87,12 @@ bool load(Warp& warp, const Op& op, uint32_t mask) {
 template <class T, class C>
 void store_lanes(std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
   const auto* from = static_cast<const C*>(cell);
+  if (mask == ~0u && are_in_row(host, sizeof(T))) {
+    T row[32];
+    for (int lane = 0; lane < 32; ++lane) row[lane] = static_cast<T>(from[lane]);
+    std::memcpy(host[0] + offset, row, sizeof row);
+    return;
+  }
   each_lane(mask, [&](int lane) {
     const auto value = static_cast<T>(from[lane]);
     std::memcpy(host[lane] + offset, &value, sizeof(T));
