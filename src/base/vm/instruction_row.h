@@ -114,6 +114,9 @@ struct Window {
   std::byte* data;  ///< at `base`
 };
 
+/// How the addresses of 32 lanes lie to each other; `outside`: one is not where it may be.
+enum class Places : uint8_t { outside, apart, one, in_row };
+
 /// How many products of which operands make one step of a tensor-core sum in fp32 (SumRule).
 struct TileSum {
   int k, per_step, fraction_bits;
@@ -150,8 +153,9 @@ struct LaneKit {
   void (*offset_words)(uint64_t* address, const void* base, uint32_t offset);
   /// Lanes with an address in [base, base + bytes).
   uint32_t (*lanes_within)(const uint64_t* address, uint64_t base, uint64_t bytes);
-  /// Host pointers of all lanes; false where one in `mask` is outside the window, or not aligned.
-  bool (*place_lanes)(std::byte** host, const uint64_t* address, uint32_t mask, const Window&);
+  /// Host pointers of all lanes; those in `mask` must lie in the window, aligned. `one` and `in_row`, each
+  /// low_bits + 1 bytes behind the last, only where all are in `mask`.
+  Places (*place_lanes)(std::byte** host, const uint64_t* address, uint32_t mask, const Window&);
   /// shfl: the lane that each reads, itself where that is out of its segment; returns those that are not.
   /// `mode`: ShuffleMode.
   uint32_t (*shuffle_sources)(uint64_t mode, const void* b, const void* c, uint32_t* from);

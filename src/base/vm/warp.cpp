@@ -163,14 +163,16 @@ bool place_in_one(Warp& warp, size_t op_index, uint32_t mask, uint32_t bytes, st
   }
   const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
   if (known.bytes < bytes) return false;
-  return lane_kit().place_lanes(host, warp.address, mask,
-                                {known.base, known.bytes - bytes, bytes - 1, known.data});
+  warp.places =
+      lane_kit().place_lanes(host, warp.address, mask, {known.base, known.bytes - bytes, bytes - 1, known.data});
+  return warp.places != Places::outside;
 }
 
 bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   Block& block = *warp.block;
   const auto op_index = static_cast<size_t>(&op - block.context->code->ops.data());
   if (place_in_one(warp, op_index, mask, bytes, host)) return true;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     if (!good) return;
@@ -185,6 +187,7 @@ bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
 /// Addresses that are those of a cluster, or wrong.
 bool translate_cluster(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   const bool in_cluster = op.in_cluster || op.space == ptx::Space::generic;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     if (!good) return;
@@ -200,14 +203,16 @@ bool translate_cluster(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
 bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   if (warp.block->members > 1) return translate_cluster(warp, op, mask, bytes, host);
   const uint64_t size = warp.block->shared_bytes;
-  const bool placed =
-      size >= bytes && lane_kit().place_lanes(host, warp.address, mask,
-                                              {0, size - bytes, bytes - 1, warp.block->shared.data()});
-  return placed || translate_cluster(warp, op, mask, bytes, host);
+  if (size >= bytes)
+    warp.places = lane_kit().place_lanes(host, warp.address, mask,
+                                         {0, size - bytes, bytes - 1, warp.block->shared.data()});
+  if (size >= bytes && warp.places != Places::outside) return true;
+  return translate_cluster(warp, op, mask, bytes, host);
 }
 
 bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   const uint64_t size = warp.block->context->code->local_bytes;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];

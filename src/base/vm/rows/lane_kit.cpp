@@ -170,19 +170,32 @@ uint32_t lanes_within(const uint64_t* address, uint64_t base, uint64_t bytes) {
   return lanes;
 }
 
-bool place_lanes(std::byte** host, const uint64_t* address, uint32_t mask, const Window& window) {
+Places place_lanes(std::byte** host, const uint64_t* address, uint32_t mask, const Window& window) {
   typedef uint64_t __attribute__((may_alias)) pointer_bits;
   auto* to = reinterpret_cast<pointer_bits*>(host);
   const auto data = reinterpret_cast<uint64_t>(window.data);
   const uint64_t base = window.base, last = window.last, low_bits = window.low_bits;
-  uint64_t bad = 0;
+  const uint64_t first = address[0], bytes = low_bits + 1;
+  uint64_t bad = 0, not_one = 0, not_in_row = 0;
+  if (mask != ~0u) {
+#pragma GCC ivdep
+    for (uint64_t i = 0; i < 32; ++i) {
+      const uint64_t offset = address[i] - base, active = 0 - ((uint64_t{mask} >> i) & 1);
+      to[i] = data + offset;
+      bad |= ((offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits)) & active;
+    }
+    return bad ? Places::outside : Places::apart;
+  }
 #pragma GCC ivdep
   for (uint64_t i = 0; i < 32; ++i) {
-    const uint64_t offset = address[i] - base, active = 0 - ((uint64_t{mask} >> i) & 1);
+    const uint64_t offset = address[i] - base;
     to[i] = data + offset;
-    bad |= ((offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits)) & active;
+    bad |= (offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits);
+    not_one |= address[i] ^ first;
+    not_in_row |= address[i] ^ (first + i * bytes);
   }
-  return bad == 0;
+  if (bad) return Places::outside;
+  return not_one == 0 ? Places::one : not_in_row == 0 ? Places::in_row : Places::apart;
 }
 
 uint32_t shuffle_sources(uint64_t mode, const void* b, const void* c, uint32_t* from) {
