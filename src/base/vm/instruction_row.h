@@ -108,7 +108,8 @@ struct ErrorMasks {
   uint32_t large;    ///< |local| >= ratio |value|, or nearly
 };
 
-/// Memory that one instruction reaches: offsets up to `last` from `base`, addresses without a bit of `low_bits`.
+/// Memory that one instruction reaches: offsets up to `last` from `base`, addresses without a bit of
+/// `low_bits`.
 struct Window {
   uint64_t base, last, low_bits;
   std::byte* data;  ///< at `base`
@@ -120,9 +121,9 @@ enum class Places : uint8_t { outside, apart, one, in_row };
 /// How many products of which operands make one step of a tensor-core sum in fp32 (SumRule).
 struct TileSum {
   int k, per_step, fraction_bits;
-  bool half;          ///< of f16; else the operands are the leading bits of fp32
-  int shift;          ///< of an operand's word to fp32
-  uint32_t dropped;   ///< bits of the word that are cut off
+  bool half;         ///< of f16; else the operands are the leading bits of fp32
+  int shift;         ///< of an operand's word to fp32
+  uint32_t dropped;  ///< bits of the word that are cut off
 };
 struct MatrixTile;
 

@@ -10,10 +10,10 @@
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/warp_rows.h"
 
-#define ASSAY_LANE_SET(set)                     \
-  namespace assay::vm::set {                    \
-  void add_all_rows(std::vector<Row>&);         \
-  LaneKit kit();                                \
+#define ASSAY_LANE_SET(set)             \
+  namespace assay::vm::set {            \
+  void add_all_rows(std::vector<Row>&); \
+  LaneKit kit();                        \
   }
 ASSAY_LANE_SET(portable)
 #if defined(__x86_64__)
@@ -36,8 +36,8 @@ struct LaneSet {
 constexpr LaneSet lane_set_table[] = {
     {"portable", [] { return true; }, portable::add_all_rows, portable::kit},
 #if defined(__x86_64__)
-    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, avx2::add_all_rows,
-     avx2::kit},
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+     avx2::add_all_rows, avx2::kit},
     {"avx512",
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -48,8 +48,8 @@ constexpr LaneSet lane_set_table[] = {
 #endif
 };
 
-/// The last of the table that this processor has, up to the one that ASSAY_LANES in the environment names (the
-/// bits are the same).
+/// The last of the table that this processor has, up to the one that ASSAY_LANES in the environment names
+/// (the bits are the same).
 const LaneSet& host_set() {
   static const LaneSet& chosen = [&]() -> const LaneSet& {
     const char* wish = std::getenv("ASSAY_LANES");

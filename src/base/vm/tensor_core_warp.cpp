@@ -146,7 +146,8 @@ struct Classes {
   c.negative = -((w >> (f.fraction_bits + f.exponent_bits)) & 1);
 }
 
-/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows, `b` of one column.
+/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows, `b` of one
+/// column.
 template <int count>
 [[gnu::always_inline]] inline void override_specials(const Formats& f, const int32_t* a, const int32_t* b,
                                                      const int32_t* c_word, int32_t* d_word) {
@@ -176,9 +177,9 @@ template <int count>
 /// One step over `count` products (at most 32) of eight rows `a` for one column: c_word -> d_word.
 template <int count>
 [[gnu::always_inline]] inline void column_step(const SumRule& rule, const Formats& f,
-                                            const int32_t* a_significand, const int32_t* a_exponent,
-                                            const int32_t* b_significand, const int32_t* b_exponent,
-                                            const int32_t* c_word, int32_t* d_word) {
+                                               const int32_t* a_significand, const int32_t* a_exponent,
+                                               const int32_t* b_significand, const int32_t* b_exponent,
+                                               const int32_t* c_word, int32_t* d_word) {
   alignas(32) int32_t c_significand[8], c_exponent[8];
   decode_words(f.sum, 8, c_word, c_significand, c_exponent);
   const auto* c_exponents = reinterpret_cast<const Lanes*>(c_exponent);
@@ -218,8 +219,8 @@ inline bool is_special(const ElementFormat& sum, int32_t word) {
   return (word & mask) == mask;
 }
 
-/// All columns. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
-/// the caller comes back with `special`.
+/// All columns. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its
+/// Inf; the caller comes back with `special`.
 template <int k, int per_step>
 [[gnu::always_inline]] inline bool all_columns(const SumRule& rule, const Formats& f, bool special,
                                                MatrixTile& m) {
@@ -231,7 +232,7 @@ template <int k, int per_step>
       const bool last = i + per_step >= k;
       int32_t* d = last ? m.d + at : between[i / per_step % 2];
       column_step<per_step>(rule, f, m.a_significand + 16 * i + row, m.a_exponent + 16 * i + row,
-                         m.b_significand + 8 * i + n, m.b_exponent + 8 * i + n, c, d);
+                            m.b_significand + 8 * i + n, m.b_exponent + 8 * i + n, c, d);
       if (special) override_specials<per_step>(f, m.a + 16 * i + row, m.b + 8 * i + n, c, d);
       c = d;
       if (!special && !last)
@@ -254,7 +255,7 @@ template <int k, int per_step>
 
 /// The shapes that exist; any other goes element by element.
 [[gnu::target_clones("avx2", "default")]] bool sum_columns(const SumRule& rule, const Formats& f, int k,
-                                                        MatrixTile& m) {
+                                                           MatrixTile& m) {
   const int per_step = rule.products_per_step;
   if (k == 16 && per_step >= 16) return sum_columns<16, 16>(rule, f, m);
   if (k == 16 && per_step == 8) return sum_columns<16, 8>(rule, f, m);
@@ -273,8 +274,8 @@ void sum_elements(const TensorCoreModel& model, const MatrixForm& form, MatrixTi
     for (int n = 0; n < 8; n++) {
       uint32_t column[MatrixTile::most_k];
       for (int i = 0; i < form.k; i++) column[i] = static_cast<uint32_t>(m.b[i * 8 + n]);
-      m.d[n * 16 + row] = static_cast<int32_t>(
-          dot(model, form, of_row, column, static_cast<uint32_t>(m.c[n * 16 + row])));
+      m.d[n * 16 + row] =
+          static_cast<int32_t>(dot(model, form, of_row, column, static_cast<uint32_t>(m.c[n * 16 + row])));
     }
   }
 }

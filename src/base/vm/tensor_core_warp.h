@@ -7,17 +7,21 @@
 
 namespace assay::vm {
 
-/// Operands as words: patterns of floats (low bits), values of integers. A is [k][16], B [k][8], C and D [8][16]:
-/// the rows of a column side by side.
+/// Operands as words: patterns of floats (low bits), values of integers. A is [k][16], B [k][8], C and D
+/// [8][16]: the rows of a column side by side.
 struct MatrixTile {
   static constexpr int most_k = 64;
   alignas(64) int32_t a[most_k * 16];
   alignas(64) int32_t b[most_k * 8], c[8 * 16], d[8 * 16];
-  // The decoded forms of A are kept from tile to tile: values, where floats are exact (LaneKit::sum_tile), or
-  // significands with their signs, value = significand * 2^(exponent - fraction bits). The exponents of both are
-  // the same, of a zero -4096.
+  // The decoded forms of A are kept from tile to tile: values, where floats are exact (LaneKit::sum_tile),
+  // or significands with their signs, value = significand * 2^(exponent - fraction bits). The exponents of
+  // both are the same, of a zero -4096.
   bool a_is_new = true;  ///< not decoded to significands
-  enum class Wide : uint8_t { no, yes, special } a_is_wide = Wide::no;  ///< decoded to values; an Inf or a NaN
+  enum class Wide : uint8_t {
+    no,
+    yes,
+    special
+  } a_is_wide = Wide::no;  ///< decoded to values; an Inf or a NaN
   alignas(64) float a_value[32 * 16];
   alignas(64) float b_value[32 * 8];
   alignas(64) int32_t a_significand[32 * 16];

@@ -163,8 +163,8 @@ bool place_in_one(Warp& warp, size_t op_index, uint32_t mask, uint32_t bytes, st
   }
   const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
   if (known.bytes < bytes) return false;
-  warp.places =
-      lane_kit().place_lanes(host, warp.address, mask, {known.base, known.bytes - bytes, bytes - 1, known.data});
+  warp.places = lane_kit().place_lanes(host, warp.address, mask,
+                                       {known.base, known.bytes - bytes, bytes - 1, known.data});
   return warp.places != Places::outside;
 }
 
@@ -237,9 +237,8 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
                  local = mask & kit.lanes_within(warp.address, local_window, window_bytes);
   const uint32_t by_space[3] = {mask & ~(shared | local), shared, local};
   // Addresses become offsets in their space.
-  each_lane(shared | local, [&](int lane) {
-    warp.address[lane] -= (shared >> lane) & 1 ? shared_window : local_window;
-  });
+  each_lane(shared | local,
+            [&](int lane) { warp.address[lane] -= (shared >> lane) & 1 ? shared_window : local_window; });
   static constexpr ptx::Space spaces[] = {ptx::Space::global, ptx::Space::shared, ptx::Space::local};
   for (int i = 0; i < 3; ++i) {
     if (!by_space[i]) continue;

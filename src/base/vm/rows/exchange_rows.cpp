@@ -56,7 +56,8 @@ bool shuffle(Warp& warp, const Op& op, uint32_t mask) {
   if (op.s[3] != no_slot && !members_agree(warp, op, mask, op.s[3])) return false;
   uint32_t value[32], from[32];
   std::memcpy(value, warp.word(op.s[0]), sizeof value);
-  const uint32_t inside = lane_kit().shuffle_sources(op.immediate, warp.word(op.s[1]), warp.word(op.s[2]), from);
+  const uint32_t inside =
+      lane_kit().shuffle_sources(op.immediate, warp.word(op.s[1]), warp.word(op.s[2]), from);
   uint32_t* d = warp.word(op.d);
   each_lane(mask, [&](int lane) {
     warp.lane_source[lane] = from[lane];

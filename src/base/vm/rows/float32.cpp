@@ -85,8 +85,7 @@ constexpr LaneFunction three_by_host = nullptr;
 /// A row of M that the host's own modes give, where it has them, or `f`.
 template <class M, class Host, class F>
 void add_two(std::vector<Row>& rows, std::initializer_list<const char*> parts, F, RealFunction real) {
-  LaneRow row{
-      .flow = Flow::arithmetic, .result = Type::f32, .sources = {Type::f32, Type::f32}, .real = real};
+  LaneRow row{.flow = Flow::arithmetic, .result = Type::f32, .sources = {Type::f32, Type::f32}, .real = real};
   if constexpr (by_host<M>)
     row.lanes = two_by_host<M, Host>;
   else

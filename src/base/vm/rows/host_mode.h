@@ -13,7 +13,10 @@ class HostMode {
   HostMode(Round round, bool flush) {
     asm volatile("stmxcsr %0" : "=m"(before_)::"memory");
     constexpr uint32_t masked = 0x1f80, flushing = 0x8040;
-    const uint32_t direction = round == Round::zero ? 3 : round == Round::up ? 2 : round == Round::down ? 1 : 0;
+    const uint32_t direction = round == Round::zero   ? 3
+                               : round == Round::up   ? 2
+                               : round == Round::down ? 1
+                                                      : 0;
     const uint32_t during = masked | direction << 13 | (flush ? flushing : 0);
     asm volatile("ldmxcsr %0" ::"m"(during) : "memory");
   }

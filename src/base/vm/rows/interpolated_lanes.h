@@ -140,8 +140,8 @@ void interpolated_lanes(void* d, const void* a, const void*, const void*, const 
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
     const uint32_t bits = U32::get(a, i);
-    const uint32_t unit = significand(static_cast<uint32_t>(of.c0[i]), of.c1[i], of.c2[i],
-                                      F::place(bits) & 0x1ffffu, F::bias);
+    const uint32_t unit =
+        significand(static_cast<uint32_t>(of.c0[i]), of.c1[i], of.c2[i], F::place(bits) & 0x1ffffu, F::bias);
     U32::put(d, i, F::finished(bits, unit));
   }
 }

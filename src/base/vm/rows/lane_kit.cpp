@@ -226,10 +226,10 @@ void add_all_rows(std::vector<Row>& table) {
 }
 
 LaneKit kit() {
-  return {blend_words,  blend_wide,    argument_range, widen_floats,  value_range,     error_masks,
-          combine_sums, widen_bounds,  carry_part,     combine_parts, offset_wide,     offset_words,
-          lanes_within, place_lanes,   shuffle_sources, spread_words, collect_words,   spread_halves,
-          sum_tile};
+  return {blend_words,  blend_wide,    argument_range, widen_floats, value_range,
+          error_masks,  combine_sums,  widen_bounds,   carry_part,   combine_parts,
+          offset_wide,  offset_words,  lanes_within,   place_lanes,  shuffle_sources,
+          spread_words, collect_words, spread_halves,  sum_tile};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -1,10 +1,11 @@
-// The sums of tensor cores in fp32 for a tile of 16 rows and 8 columns, in the host's floats where these are exact.
+// The sums of tensor cores in fp32 for a tile of 16 rows and 8 columns, in the host's floats where these
+// are exact.
 //
-// A step cuts every product, and c, toward zero at 2^-F of the largest exponent and sums what is left exactly
-// (tensor_core.h). Operands have at most 11 significant bits, so that a product is an exact float where it does
-// not leave the format's range, times a power of two it stays exact, and conversion to an integer cuts it toward
-// zero. Largest exponents in [-100, 96] keep that: nothing overflows, and what is cut off a product below 2^-126
-// is all of it, as 2^(-100 - 25) is larger.
+// A step cuts every product, and c, toward zero at 2^-F of the largest exponent and sums what is left
+// exactly (tensor_core.h). Operands have at most 11 significant bits, so that a product is an exact float
+// where it does not leave the format's range, times a power of two it stays exact, and conversion to an
+// integer cuts it toward zero. Largest exponents in [-100, 96] keep that: nothing overflows, and what is
+// cut off a product below 2^-126 is all of it, as 2^(-100 - 25) is larger.
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/tensor_core_warp.h"
 
@@ -84,8 +85,8 @@ bool widen(const TileSum& rule, int count, const int32_t* words, float* value, i
   return result;
 }
 
-/// (sums[0] + sums[1]) 2^unit cut toward zero to fp32, all normal or zero: exact in doubles, whose exponent is
-/// then moved from bias 1023 to 127.
+/// (sums[0] + sums[1]) 2^unit cut toward zero to fp32, all normal or zero: exact in doubles, whose exponent
+/// is then moved from bias 1023 to 127.
 [[gnu::always_inline]] inline Ints truncated(const Ints& first, const Ints& second, const Ints& unit) {
   Ints result;
   for (int half = 0; half < 2; ++half) {
