@@ -77,7 +77,8 @@ class Passing {
   void read(const double* key, const double* columns, double factor, const Arithmetic& a,
             const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const {
     double square = 0;
-    for (int64_t c = 0; c < K_; ++c) square += key[c] * key[c] * weights_[static_cast<size_t>(c)] * weights_[static_cast<size_t>(c)];
+    for (int64_t c = 0; c < K_; ++c)
+      square += key[c] * key[c] * weights_[static_cast<size_t>(c)] * weights_[static_cast<size_t>(c)];
     const double length = std::sqrt(square) * kUp, size = std::fabs(factor);
     for (int64_t j = 0; j < V_; ++j) {
       double sum = 0, terms = 0, most = 0;
@@ -150,6 +151,10 @@ void DeltaStates::finish(NormState& s) const {
   if (s.in_chunk()) recurrence_.leave_chunk(s);
 }
 
+double DeltaStates::residual(int64_t t, int64_t j) const {
+  return in_chunks(arithmetic_) ? residuals_(t, j) : 0;
+}
+
 void DeltaStates::advance(int64_t t, NormState& s) const {
   const DeltaFactors token(slice_, t);
   const NormStep step = token.forward(slice_, t);
@@ -169,7 +174,8 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
     const DeltaFactors& token = tokens[static_cast<size_t>(i)];
     const double beta = token.rates[0];
     passing.decay(token);
-    passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i, reads);
+    passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i,
+                 reads);
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
@@ -180,7 +186,8 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
 }
 
-DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a, double underflow)
+DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
+                             double underflow)
     : slice_(f), d_o_(d_o), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), first_(f.T) {}
 
 void DeltaAdjoints::finish(NormState& s) const {
@@ -202,7 +209,14 @@ void DeltaAdjoints::advance(int64_t t, NormState& G) {
   const NormStep step = token.backward(slice_, t);
   if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, G);
   const int64_t i = first_ + updates_.rows - 1 - t;
-  recurrence_.advance_in_chunk(step, token.rho, updates_.row(i), residuals_.row(i), G);
+  std::vector<double> entering(static_cast<size_t>(slice_.V));
+  for (size_t j = 0; j < entering.size(); ++j)
+    entering[j] = std::fabs(token.rates[0]) * residuals_(i, static_cast<int64_t>(j)) * kUp;
+  recurrence_.advance_in_chunk(step, token.rho, updates_.row(i), entering.data(), G);
+}
+
+double DeltaAdjoints::residual(int64_t t, int64_t j) const {
+  return in_chunks(arithmetic_) ? residuals_(first_ + residuals_.rows - 1 - t, j) : 0;
 }
 
 void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
@@ -228,7 +242,7 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
   // What enters is beta times it.
   for (int64_t i = 0; i < n; ++i) {
     const double beta = std::fabs(tokens[static_cast<size_t>(last - i - first_)].rates[0]);
-    for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp, made.residual(i, j) *= beta * kUp;
+    for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp;
   }
   forbid_rates_by_channel(slice_, made);
   updates_ = made.update, residuals_ = made.residual;

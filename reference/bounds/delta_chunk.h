@@ -21,6 +21,9 @@ class DeltaStates {
   NormState found_by(int64_t t, const NormState&) const;
   /// The final state, from that after the last token.
   void finish(NormState&) const;
+  /// At least |u^_t - beta_t r_t| of a value channel, r_t of the states that stand for the kernel's; 0
+  /// where it goes token by token.
+  double residual(int64_t t, int64_t j) const;
 
  private:
   void take_tile(int64_t first, const NormState&);
@@ -41,6 +44,8 @@ class DeltaAdjoints {
   void read_out(int64_t t, NormState&);
   /// From G_t to what token t leaves.
   void advance(int64_t t, NormState&);
+  /// At least |du^_t - k_t^T G_t| likewise, of the tile at hand.
+  double residual(int64_t t, int64_t j) const;
   void finish(NormState&) const;
 
  private:
@@ -50,8 +55,8 @@ class DeltaAdjoints {
   const SliceMatrix& d_o_;
   const Arithmetic arithmetic_;
   const NormRecurrence recurrence_;
-  int64_t first_ = 0;              ///< of the tile at hand
-  TileMatrix updates_, residuals_; ///< of its rows, last first
+  int64_t first_ = 0;               ///< of the tile at hand
+  TileMatrix updates_, residuals_;  ///< of its rows, last first; |beta du^| and as residual() says
 };
 
 /// An element of a state as its column sees it: without the error that the column has as a whole.

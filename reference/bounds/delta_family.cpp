@@ -18,8 +18,8 @@
 //   dk = G u - S' dr      the adjoint's readout, of both sums together
 //   dg = <S', G - k dr^T> `inner` for the difference, `gate_readout` for the sum
 //   dq as o, by the state's readout
-// each per the sum of its paths, which in chunks begin at the chunk's start (delta_chunk.h), else per |S|, |G|.
-// Gradients of queries and keys that several value heads share have `total` beyond that.
+// each per the sum of its paths, which in chunks begin at the chunk's start (delta_chunk.h), else per |S|,
+// |G|. Gradients of queries and keys that several value heads share have `total` beyond that.
 #include "reference/bounds/delta_chunk.h"
 #include "reference/bounds/enclosed_by_precision.h"
 #include "reference/operators/delta_rule.h"
@@ -145,13 +145,15 @@ class Reverse {
         pulled += key * g.error;
       }
       r.error = decayed_norm * before.declared[n] * (1 + widest) + moved;
-      du.error = key_norm * G_.declared[n] + pulled;
+      du.error = key_norm * G_.declared[n] + pulled + adjoints_.residual(t, j);
       const double rate = now.rates[n];
       const NormSum dr{rate * du.value, std::fabs(rate) * du.own, std::fabs(rate) * du.magnitude,
                        std::fabs(rate) * du.error};
       y_[f_.at.v][static_cast<size_t>(t * f_.V + j)] = store(stored_, dr.rounded(readout), lost_, f_.K);
       y.r.push_back(r.rounded(d_.inner).entry()), y.du.push_back(du.rounded(d_.inner).entry());
-      y.u.push_back(times(rate, y.r.back())), y.dr.push_back(dr.rounded(d_.inner).entry());
+      NormEntry u = times(rate, y.r.back());
+      u.error += states_.residual(t, j);
+      y.u.push_back(u), y.dr.push_back(dr.rounded(d_.inner).entry());
     }
     return y;
   }
@@ -173,8 +175,8 @@ class Reverse {
   }
 
   /// dq, dk and dg of one key channel; its part of dg where that is the head's.
-  void key_channel(int64_t t, int64_t c, const DeltaFactors& now, const NormState& before, const NormState& after,
-                   const Passed& passed, NormSum& of_head) {
+  void key_channel(int64_t t, int64_t c, const DeltaFactors& now, const NormState& before,
+                   const NormState& after, const Passed& passed, NormSum& of_head) {
     NormSum dq, dk, dg;
     const auto n = static_cast<size_t>(c);
     const double weight = exponential(now.g[n]), key = at(f_.k, t, c), moved = crossed(now.g[n]);
@@ -227,10 +229,10 @@ Arithmetic transcribed(double u, const SliceProblem& x) {
 
 #define ASSAY_DELTA_BOUNDS(Op)                                                \
   SliceBounds Op::forward_bound(const SliceProblem& p) {                      \
-    return forward_bounds(p, delta_places<Op>());                                   \
+    return forward_bounds(p, delta_places<Op>());                             \
   }                                                                           \
   SliceBounds Op::adjoint_bound(const SliceProblem& p) {                      \
-    return Reverse(p, delta_places<Op>()).run();                                    \
+    return Reverse(p, delta_places<Op>()).run();                              \
   }                                                                           \
   bool Op::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) { \
     return forward_by_precision<Op>(x, level, &transcribed, y);               \

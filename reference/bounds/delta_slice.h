@@ -1,4 +1,5 @@
-// One slice of a delta rule that reads after its decay, and one token's factors as steps of norm_recurrence.h.
+// One slice of a delta rule that reads after its decay, and one token's factors as steps of
+// norm_recurrence.h.
 #pragma once
 #include <algorithm>
 #include <cmath>

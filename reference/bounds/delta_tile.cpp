@@ -112,10 +112,12 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
     double of_unit = 0, largest = 0;
     for (int64_t m = 0; m <= i; ++m) of_unit += tile.unit(i, m);
     for (double x : in.size.values) largest = std::fmax(largest, x);
-    const double lost = kUnderflowEvents * a.underflow * static_cast<double>(n) * of_unit * of_unit * (1 + largest);
+    const double lost =
+        kUnderflowEvents * a.underflow * static_cast<double>(n) * of_unit * of_unit * (1 + largest);
     for (int64_t j = 0; j < V; ++j) {
       double& e = error[static_cast<size_t>(j)];
-      const double known = std::fabs(u(i, j)) + times(tile.exact, off, i, j) + in.reading[static_cast<size_t>(i)] * e;
+      const double known =
+          std::fabs(u(i, j)) + times(tile.exact, off, i, j) + in.reading[static_cast<size_t>(i)] * e;
       double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost;
       for (int64_t m = 0; m < i; ++m) eps += tile.unit(i, m) * rounded(m, j);
       eps += a.solved * w(i, j) + a.update * known;

@@ -1,6 +1,6 @@
-// What a delta rule's chunked kernel makes of one tile of tokens: their updates by the inverse of a unit lower
-// triangle. With P_ij = k_i^T e^{G_i - G_j} k_j below the diagonal, N = diag(beta) P and y = beta times the
-// values less what is read before the tile,
+// What a delta rule's chunked kernel makes of one tile of tokens: their updates by the inverse of a unit
+// lower triangle. With P_ij = k_i^T e^{G_i - G_j} k_j below the diagonal, N = diag(beta) P and y = beta
+// times the values less what is read before the tile,
 //   (1 + N) u = y.
 // The kernel has X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du. What its u^ miss of the rule token by
 // token, from the states that follow from them (norm_recurrence.h), is eps = (1 + N) u^ - y:
@@ -58,8 +58,8 @@ struct TileReads {
   TileMatrix own;   ///< how far that may be off
   TileMatrix size;  ///< at least |y^|
   TileMatrix dy;    ///< at least |dy|
-  /// Of each row: by how much the state's error enters its update, and eps then the state's error; n x V: what
-  /// that is multiplied by on the way to the next row.
+  /// Of each row: by how much the state's error enters its update, and eps then the state's error; n x V:
+  /// what that is multiplied by on the way to the next row.
   std::vector<double> reading, entering;
   TileMatrix carried;
 };

@@ -169,7 +169,8 @@ void NormRecurrence::leave_chunk(NormState& state) const {
     double sum = kUnderflowEvents * a.underflow * static_cast<double>(K_);
     sum *= sum;
     for (size_t i = j; i < state.S.size(); i += V) {
-      const double written = (state.excess[i] + a.write * (state.updates[i] + state.excess[i])) * (1 + a.boundary);
+      const double written =
+          (state.excess[i] + a.write * (state.updates[i] + state.excess[i])) * (1 + a.boundary);
       const double end = written + a.boundary * (state.paths[i] + state.excess[i]);
       sum += end * end;
     }

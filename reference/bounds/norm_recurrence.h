@@ -15,9 +15,10 @@
 // Columns may have rates: the terms with x and with `written` times a number of their column, and rho too.
 // Nothing is first order.
 //
-// In chunks a kernel makes no state between their ends. What stands for it is the state S^_t that would follow
-// exactly from the one at the chunk's start and from the updates u^_t that the kernel has: S^_t = D S^_t-1 +
-// written u^_t^T. What these miss of the exact step is a residual eps_t, one number per column, so that
+// In chunks a kernel makes no state between their ends. What stands for it is the state S^_t that would
+// follow exactly from the one at the chunk's start and from the updates u^_t that the kernel has: S^_t = D
+// S^_t-1 + written u^_t^T. What these miss of the exact step is a residual eps_t, one number per column, so
+// that
 //   e_t <= rho_t e_{t-1} + ||written_t|| |eps_t|,
 // and all that is read between the ends is a sum over paths, from the state at the chunk's start and from
 // every update since: `paths`, with |S^| and |u^| at their largest, and `excess`, by how much decays that are
@@ -46,7 +47,8 @@ double norm(const double* x, int64_t n);
 struct NormState {
   std::vector<double> S;              ///< K x V
   std::vector<double> own, declared;  ///< per column: ||S^ - S||
-  /// In chunks, K x V: all paths, those from updates since the chunk's start, and the excess of all. Else empty.
+  /// In chunks, K x V: all paths, those from updates since the chunk's start, and the excess of all. Else
+  /// empty.
   std::vector<double> paths, updates, excess;
 
   bool in_chunk() const { return !paths.empty(); }
@@ -77,8 +79,8 @@ class NormRecurrence {
   /// `rho`: of a column's transition; one for all, or one each.
   void advance(const NormStep&, const std::vector<double>& rho, NormState&) const;
 
-  /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u^| and
-  /// |eps|; null: of a step that only writes its columns, which are exact.
+  /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u^|
+  /// and |eps|; null: of a step that only writes its columns, which are exact.
   void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const double* update,
                         const double* residual, NormState&) const;
   /// Begins a chunk: what a state is there stands for itself.
