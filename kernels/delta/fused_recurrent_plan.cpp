@@ -77,7 +77,7 @@ void add_backward(RulePlan& p) {
   p.add_sums(products);
 }
 
-Program plan(const Member& member, const ResolvedCase& c, const TensorMap& inputs) {
+Program recurrent_plan(const Member& member, const ResolvedCase& c, const TensorMap& inputs) {
   RulePlan p(member, "fused_recurrent", kept_tokens, c, inputs);
   if (c.forward()) add_forward(p);
   if (c.backward()) add_backward(p);
@@ -115,18 +115,17 @@ Arithmetic state_arithmetic(const ResolvedCase& c) {
 AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c) {
   const Sizes& s = c.sizes;
   const device::Capacity lanes(s.V);
-  const double over_keys = roundings_over_keys(s), over_values = lanes.roundings(),
-               of_group = static_cast<double>(s.HV) / static_cast<double>(s.H) - 1;
+  const double over_keys = roundings_over_keys(s), over_values = lanes.roundings();
   AdjointArithmetic a;
   a.state = a.adjoint = state_arithmetic(c);
-  a.state.readout = gamma(over_values + 2 + of_group);
-  a.adjoint.readout = gamma(over_values + lanes.per_lane + of_group);
+  a.state.readout = gamma(over_values + 2);
+  a.adjoint.readout = gamma(over_values + lanes.per_lane);
   a.value_readout = gamma(over_keys + 1);
   a.gate_readout =
       gamma(over_values + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0));
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  a.inner = gamma(std::max({over_keys + 2, over_values + lanes.per_lane + of_group,
-                            1 + roundings_over_channels(s.V)}));
+  a.inner = gamma(std::max(over_keys + 2, 1 + roundings_over_channels(s.V)));
+  a.total = gamma(roundings_over_group(s.HV / s.H));
   return a;
 }
 
@@ -141,7 +140,7 @@ Kernel fused_recurrent(const Member& member) {
   kernel.limits = rule_limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) { return plan(member, c, inputs); };
+  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) { return recurrent_plan(member, c, inputs); };
   kernel.arithmetic = state_arithmetic;
   kernel.adjoint_arithmetic = [member](const ResolvedCase& c) { return adjoint_arithmetic(member, c); };
   return kernel;

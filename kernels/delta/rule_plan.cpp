@@ -30,9 +30,18 @@ void RulePlan::use(const std::string& source) {
   if (decays())
     kind = fmt::format("{}-{}", member.gates == Gates::token ? "token" : "channel",
                        format(c.gate_dtype).name);
-  const Module module =
-      kernel_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
+  use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
+}
+
+void RulePlan::use_for_any_gates(const std::string& source) {
+  use_module(fmt::format("delta/{}.{}", source, format(c.dtype).name));
+}
+
+void RulePlan::use_module(const std::string& name) {
+  const Module module = kernel_module(name);
   module_ = module.name;
+  for (const Module& other : plan.modules)
+    if (other.name == module.name) return;
   plan.modules.push_back(module);
 }
 
@@ -72,11 +81,7 @@ PointerArgument RulePlan::gate_gradient() {
 
 void RulePlan::add_sum(const std::string& function, Dtype dtype, int64_t blocks,
                        std::vector<Argument> arguments) {
-  const Module module = kernel_module(fmt::format("delta/sums.{}", format(dtype).name));
-  bool known = false;
-  for (const Module& other : plan.modules) known |= other.name == module.name;
-  if (!known) plan.modules.push_back(module);
-  module_ = module.name;
+  use_module(fmt::format("delta/sums.{}", format(dtype).name));
   launch(function, blocks, std::move(arguments), {});
 }
 
@@ -98,6 +103,10 @@ void RulePlan::add_sums(const PointerArgument& products) {
 
 double roundings_over_channels(int64_t channels) {
   return std::ceil(static_cast<double>(channels) / 32) + 5;
+}
+
+double roundings_over_group(int64_t heads) {
+  return heads == 1 ? 0 : std::ceil(static_cast<double>(heads) / 2) + 1;
 }
 
 }  // namespace assay::delta

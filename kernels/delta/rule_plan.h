@@ -23,8 +23,9 @@ class RulePlan {
   Program plan;
   const PointerArgument gates;  ///< null where nothing decays
 
-  /// Launches from here on are those of kernels/delta/<source>.cu.
+  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates or for any.
   void use(const std::string& source);
+  void use_for_any_gates(const std::string& source);
   /// device::block_threads per block; none where there are no blocks.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
               const std::vector<Argument>& last, uint32_t shared_bytes = 0);
@@ -50,6 +51,7 @@ class RulePlan {
   void add_sums(const PointerArgument& products);
 
  private:
+  void use_module(const std::string& name);
   bool shares_keys() const { return sizes.HV != sizes.H; }
   bool decays() const { return !gates.buffer.empty(); }
   int64_t rows() const { return sizes.B * sizes.T * sizes.HV; }
@@ -60,5 +62,7 @@ class RulePlan {
 
 /// Roundings of a sum over channels in sums.cu: a lane's share, 5 halvings.
 double roundings_over_channels(int64_t channels);
+/// Of a sum over a group's value heads: half of them, in pairs.
+double roundings_over_group(int64_t heads);
 
 }  // namespace assay::delta
