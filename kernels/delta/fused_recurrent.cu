@@ -14,15 +14,15 @@
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define RECURRENT_KERNEL(channels)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_##channels(                      \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Element::Bits* beta,   \
-      const Element::Bits* betas, const Decay::Bits* gates, const float* initial_state, Element::Bits* o,  \
-      float* final_state, const i64* sequences, float scale, int key_heads, int heads, int key_channels,   \
-      int value_channels) {                                                                                \
-    rule_columns<Element, Decay, channels, true>(                                                          \
-        {q, k, v, beta, betas, gates, nullptr, 0, key_heads, heads, key_channels, value_channels, 0},      \
-        initial_state, o, nullptr, nullptr, final_state, sequences, scale);                                \
+#define RECURRENT_KERNEL(channels)                                                                        \
+  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_##channels(                     \
+      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Element::Bits* beta,  \
+      const Element::Bits* betas, const Decay::Bits* gates, const float* initial_state, Element::Bits* o, \
+      float* final_state, const i64* sequences, float scale, int key_heads, int heads, int key_channels,  \
+      int value_channels) {                                                                               \
+    rule_columns<Element, Decay, channels, true>(                                                         \
+        {q, k, v, beta, betas, gates, nullptr, 0, key_heads, heads, key_channels, value_channels, 0},     \
+        initial_state, o, nullptr, nullptr, final_state, sequences, scale);                               \
   }
 
 RECURRENT_KERNEL(16)

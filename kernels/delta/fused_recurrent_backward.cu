@@ -33,41 +33,41 @@ struct GateGradient {
   }
 };
 
-#define RECURRENT_KERNELS(capacity)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_residuals_##capacity(             \
+#define RECURRENT_KERNELS(capacity)                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_residuals_##capacity(              \
       const Element::Bits* k, const Element::Bits* v, const Element::Bits* beta, const Element::Bits* betas, \
-      const Decay::Bits* gates, const float* initial_state, float* residuals, float* updates,               \
-      const i64* sequences, float scale, int key_heads, int heads, int key_channels, int value_channels) {  \
-    rule_columns<Element, Decay, capacity, false>(                                                          \
-        {nullptr, k, v, beta, betas, gates, nullptr, 0, key_heads, heads, key_channels, value_channels, 0}, \
-        initial_state, nullptr, residuals, updates, nullptr, sequences, scale);                             \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_values_##capacity(                \
+      const Decay::Bits* gates, const float* initial_state, float* residuals, float* updates,                \
+      const i64* sequences, float scale, int key_heads, int heads, int key_channels, int value_channels) {   \
+    rule_columns<Element, Decay, capacity, false>(                                                           \
+        {nullptr, k, v, beta, betas, gates, nullptr, 0, key_heads, heads, key_channels, value_channels, 0},  \
+        initial_state, nullptr, residuals, updates, nullptr, sequences, scale);                              \
+  }                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_values_##capacity(                 \
       const Element::Bits* q, const Element::Bits* k, const Element::Bits* beta, const Element::Bits* betas, \
       const Decay::Bits* gates, const Element::Bits* d_o, const float* dfinal_state, const float* residuals, \
-      Element::Bits* dv, Element::Bits* dbetas, float* pulls, float* products, const i64* sequences,        \
-      float scale, int key_heads, int heads, int key_channels, int value_channels) {                        \
-    rule_columns_back<Element, Decay, capacity>(                                                            \
-        {q, k, d_o, beta, betas, gates, residuals, 0, key_heads, heads, key_channels, value_channels, 0},   \
-        dfinal_state, dv, dbetas, pulls, products, sequences, scale);                                       \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_queries_##capacity(               \
-      const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,                           \
-      const float* initial_state, const float* updates, Element::Bits* dq, float* dqs, float* states,       \
-      const i64* sequences, float scale, int key_heads, int heads, int key_channels, int value_channels) {  \
-    rule::queries<Element, Decay, capacity>({nullptr, k, d_o, gates, updates, nullptr, key_heads, heads,    \
-                                             key_channels, value_channels},                                 \
-                                            initial_state, {dq, dqs}, states, sequences, scale);            \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_keys_##capacity(                  \
-      const Element::Bits* q, const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,   \
-      const float* dfinal_state, const float* updates, const float* pulls, const float* states,             \
-      Element::Bits* dk, float* dks, void* dg, float* dinitial_state, const i64* sequences, float scale,    \
-      int key_heads, int heads, int key_channels, int value_channels) {                                     \
-    rule::keys<Element, Decay, capacity>(                                                                   \
-        {q, k, d_o, gates, updates, pulls, key_heads, heads, key_channels, value_channels}, dfinal_state,   \
-        states, {dk, dks}, GateGradient{static_cast<Decay::Bits*>(dg), static_cast<float*>(dg)},            \
-        dinitial_state, sequences, scale);                                                                  \
+      Element::Bits* dv, Element::Bits* dbetas, float* pulls, float* products, const i64* sequences,         \
+      float scale, int key_heads, int heads, int key_channels, int value_channels) {                         \
+    rule_columns_back<Element, Decay, capacity>(                                                             \
+        {q, k, d_o, beta, betas, gates, residuals, 0, key_heads, heads, key_channels, value_channels, 0},    \
+        dfinal_state, dv, dbetas, pulls, products, sequences, scale);                                        \
+  }                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_queries_##capacity(                \
+      const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,                            \
+      const float* initial_state, const float* updates, Element::Bits* dq, float* dqs, float* states,        \
+      const i64* sequences, float scale, int key_heads, int heads, int key_channels, int value_channels) {   \
+    rule::queries<Element, Decay, capacity>(                                                                 \
+        {nullptr, k, d_o, gates, updates, nullptr, key_heads, heads, key_channels, value_channels},          \
+        initial_state, {dq, dqs}, states, sequences, scale);                                                 \
+  }                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_keys_##capacity(                   \
+      const Element::Bits* q, const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,    \
+      const float* dfinal_state, const float* updates, const float* pulls, const float* states,              \
+      Element::Bits* dk, float* dks, void* dg, float* dinitial_state, const i64* sequences, float scale,     \
+      int key_heads, int heads, int key_channels, int value_channels) {                                      \
+    rule::keys<Element, Decay, capacity>(                                                                    \
+        {q, k, d_o, gates, updates, pulls, key_heads, heads, key_channels, value_channels}, dfinal_state,    \
+        states, {dk, dks}, GateGradient{static_cast<Decay::Bits*>(dg), static_cast<float*>(dg)},             \
+        dinitial_state, sequences, scale);                                                                   \
   }
 
 RECURRENT_KERNELS(16)

@@ -52,28 +52,25 @@ void add_backward(RulePlan& p) {
   const Sizes& s = p.sizes;
   const int64_t of_values = 4 * s.B * s.T * s.HV * s.V;
   const PointerArgument residuals = p.workspace("residuals", of_values),
-                        updates = p.workspace("updates", of_values),
-                        pulls = p.workspace("pulls", of_values);
+                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values);
   const PointerArgument states =
       p.workspace("states", 4 * p.sequences.chunks * s.HV * s.K * device::Capacity(s.V).columns);
-  const PointerArgument products = p.output("dbeta").buffer.empty()
-                                       ? PointerArgument{}
-                                       : p.workspace("products", of_values);
+  const PointerArgument products =
+      p.output("dbeta").buffer.empty() ? PointerArgument{} : p.workspace("products", of_values);
   const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
   const PointerArgument dg = p.gate_gradient();
 
   Launches launches(p, "fused_recurrent_backward");
   launches.by_columns("residuals_", {p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
                                      p.input("initial_state"), residuals, updates});
-  launches.by_columns("values_",
-                      {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates, p.input("do"),
-                       p.input("dfinal_state"), residuals, p.output("dv"), p.output("dbeta_v"), pulls,
-                       products});
+  launches.by_columns(
+      "values_", {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates, p.input("do"),
+                  p.input("dfinal_state"), residuals, p.output("dv"), p.output("dbeta_v"), pulls, products});
   launches.by_rows("queries_", {p.input("k"), p.gates, p.input("do"), p.input("initial_state"), updates,
                                 dq.stored, dq.of_value_heads, states});
-  launches.by_rows("keys_", {p.input("q"), p.input("k"), p.gates, p.input("do"), p.input("dfinal_state"),
-                             updates, pulls, states, dk.stored, dk.of_value_heads, dg,
-                             p.output("dinitial_state")});
+  launches.by_rows(
+      "keys_", {p.input("q"), p.input("k"), p.gates, p.input("do"), p.input("dfinal_state"), updates, pulls,
+                states, dk.stored, dk.of_value_heads, dg, p.output("dinitial_state")});
   p.add_sums(products);
 }
 
@@ -121,8 +118,7 @@ AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c
   a.state.readout = gamma(over_values + 2);
   a.adjoint.readout = gamma(over_values + lanes.per_lane);
   a.value_readout = gamma(over_keys + 1);
-  a.gate_readout =
-      gamma(over_values + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0));
+  a.gate_readout = gamma(over_values + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0));
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   a.inner = gamma(std::max(over_keys + 2, 1 + roundings_over_channels(s.V)));
   a.total = gamma(roundings_over_group(s.HV / s.H));
@@ -140,7 +136,9 @@ Kernel fused_recurrent(const Member& member) {
   kernel.limits = rule_limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) { return recurrent_plan(member, c, inputs); };
+  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) {
+    return recurrent_plan(member, c, inputs);
+  };
   kernel.arithmetic = state_arithmetic;
   kernel.adjoint_arithmetic = [member](const ResolvedCase& c) { return adjoint_arithmetic(member, c); };
   return kernel;

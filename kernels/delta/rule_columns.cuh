@@ -1,5 +1,6 @@
 // Delta rules that read what the state holds of a key and write the difference back,
-//   S' = e_t S_{t-1};  r_t = v_t - S'^T k_t;  u_t = beta_t r_t;  S_t = S' + k_t u_t^T;  o_t = scale S_t^T q_t,
+//   S' = e_t S_{t-1};  r_t = v_t - S'^T k_t;  u_t = beta_t r_t;  S_t = S' + k_t u_t^T
+//   o_t = scale S_t^T q_t,
 // one token after the other, by value channels, as columns.cuh has them. The decay e_t is of every key
 // channel, of the token, or none (device/gate.cuh). Value heads share a key head in groups.
 #pragma once
@@ -17,8 +18,8 @@ struct RuleInputs {
   int key_heads, heads, K, V, live_columns;
 
   __device__ __forceinline__ void start(i64 first, int head, int first_value) {
-    const i64 key_token = (first * key_heads + head / (heads / key_heads)) * K,
-              token = first * heads + head, value = token * V + first_value;
+    const i64 key_token = (first * key_heads + head / (heads / key_heads)) * K, token = first * heads + head,
+              value = token * V + first_value;
     if (q != nullptr) q += key_token;
     k += key_token, v += value;
     if (beta != nullptr) beta += token;

@@ -28,13 +28,9 @@ RulePlan::RulePlan(const Member& member, const std::string& mode, int64_t chunk,
 void RulePlan::use(const std::string& source) {
   std::string kind = "none";
   if (decays())
-    kind = fmt::format("{}-{}", member.gates == Gates::token ? "token" : "channel",
-                       format(c.gate_dtype).name);
+    kind =
+        fmt::format("{}-{}", member.gates == Gates::token ? "token" : "channel", format(c.gate_dtype).name);
   use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
-}
-
-void RulePlan::use_for_any_gates(const std::string& source) {
-  use_module(fmt::format("delta/{}.{}", source, format(c.dtype).name));
 }
 
 void RulePlan::use_module(const std::string& name) {

@@ -23,9 +23,8 @@ class RulePlan {
   Program plan;
   const PointerArgument gates;  ///< null where nothing decays
 
-  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates or for any.
+  /// Launches from here on are those of kernels/delta/<source>.cu.
   void use(const std::string& source);
-  void use_for_any_gates(const std::string& source);
   /// device::block_threads per block; none where there are no blocks.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
               const std::vector<Argument>& last, uint32_t shared_bytes = 0);

@@ -226,10 +226,9 @@ __device__ __forceinline__ void keys(const RowInputs<Format, Gate>& in, const fl
   load_row<Lanes>(G, dfinal_state, state, live, in.V, lane);
   NextSegment<Format, Gate, capacity> next;
 #pragma unroll 1
-  for (i64 chunk_begin = (place.tokens - 1) / kept_every * kept_every;
-       chunk_begin >= 0 && place.tokens > 0; chunk_begin -= kept_every) {
-    const int live_segments =
-        int((min(i64(kept_every), place.tokens - chunk_begin) + segment - 1) / segment);
+  for (i64 chunk_begin = (place.tokens - 1) / kept_every * kept_every; chunk_begin >= 0 && place.tokens > 0;
+       chunk_begin -= kept_every) {
+    const int live_segments = int((min(i64(kept_every), place.tokens - chunk_begin) + segment - 1) / segment);
     const float* from =
         states + (((place.slot + chunk_begin / kept_every) * in.heads + place.head) * in.K + key) * capacity;
     float start[per_lane];
