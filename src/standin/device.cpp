@@ -145,28 +145,62 @@ Status Device::check_range(const void* address, size_t bytes) {
   return fail(kInvalidValue);
 }
 
+Status Device::copy(void* to, const void* from, size_t bytes) {
+  for (const void* side : {static_cast<const void*>(to), from})
+    if (const Status status = check_range(side, bytes)) return status;
+  std::memmove(to, from, bytes);
+  return kSuccess;
+}
+
+namespace {
+
+void load_fat_binary(LoadedCode& code, const FatBinaryWrapper& wrapper, const std::string& arch) {
+  const auto* const header = static_cast<const FatBinaryHeader*>(wrapper.data);
+  if (wrapper.magic != kWrapperMagic || !header || header->magic != kFatBinaryMagic)
+    throw BadInput("a fat binary of another kind than the CUDA runtime's");
+  const std::string_view bytes(reinterpret_cast<const char*>(header),
+                               header->header_bytes + header->body_bytes);
+  std::vector<ptx::EmbeddedText> texts = ptx::embedded_texts(bytes, "fat binary");
+  int best = 0;
+  for (ptx::EmbeddedText& text : texts) {
+    auto module = binding::load_module(std::move(text.text), text.path);
+    const int target = number_of(module->parsed->target);
+    if (target > number_of(arch) || target < best) continue;
+    if (target > best) code.modules.clear();
+    best = target;
+    code.modules.push_back(std::move(module));
+  }
+  if (code.modules.empty()) code.refused = fmt::format("no PTX in it is for {} or less", arch);
+}
+
+}  // namespace
+
 LoadedCode* Device::load(const FatBinaryWrapper& wrapper) {
   auto code = std::make_unique<LoadedCode>();
-  const auto* const header = static_cast<const FatBinaryHeader*>(wrapper.data);
   try {
-    if (wrapper.magic != kWrapperMagic || !header || header->magic != kFatBinaryMagic)
-      throw BadInput("a fat binary of another kind than the CUDA runtime's");
-    const std::string_view bytes(reinterpret_cast<const char*>(header),
-                                 header->header_bytes + header->body_bytes);
-    std::vector<ptx::EmbeddedText> texts = ptx::embedded_texts(bytes, "fat binary");
-    int best = 0;
-    for (ptx::EmbeddedText& text : texts) {
-      auto module = binding::load_module(std::move(text.text), text.path);
-      const int target = number_of(module->parsed->target);
-      if (target > number_of(gpu_.arch) || target < best) continue;
-      if (target > best) code->modules.clear();
-      best = target;
-      code->modules.push_back(std::move(module));
-    }
-    if (code->modules.empty()) code->refused = fmt::format("no PTX in it is for {} or less", gpu_.arch);
+    load_fat_binary(*code, wrapper, gpu_.arch);
   } catch (const std::exception& error) {
     code->refused = error.what();
   }
+  return keep(std::move(code));
+}
+
+LoadedCode* Device::load_image(const void* image) {
+  uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kFatBinaryMagic) return load({kWrapperMagic, 1, image, nullptr});
+  if (magic == kWrapperMagic) return load(*static_cast<const FatBinaryWrapper*>(image));
+  auto code = std::make_unique<LoadedCode>();
+  try {
+    if (magic == kElfMagic) throw BadInput("machine code without PTX");
+    code->modules.push_back(binding::load_module(static_cast<const char*>(image), "module"));
+  } catch (const std::exception& error) {
+    code->refused = error.what();
+  }
+  return keep(std::move(code));
+}
+
+LoadedCode* Device::keep(std::unique_ptr<LoadedCode> code) {
   const std::lock_guard lock(mutex_);
   for (const auto& module : code->modules) place_variables(*module);
   codes_.push_back(std::move(code));
@@ -212,6 +246,11 @@ void* Device::name_managed_variable(const LoadedCode& code, const std::string& n
   void* at = nullptr;
   if (Allocation* const found = variable(code, name, &at)) found->place = Place::managed, variables_[at] = at;
   return at;
+}
+
+const Device::Allocation* Device::find_variable(const LoadedCode& code, const std::string& name, void** at) {
+  const std::lock_guard lock(mutex_);
+  return variable(code, name, at);
 }
 
 Status Device::find_variable(const void* host, void** at, const Allocation** of) {

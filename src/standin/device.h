@@ -55,13 +55,17 @@ class Device {
   const Allocation* find(const void* address, uint64_t* base = nullptr);
   /// Is [address, address + bytes) inside an allocation, or memory that no allocation touches?
   Status check_range(const void* address, size_t bytes);
+  Status copy(void* to, const void* from, size_t bytes);
 
   LoadedCode* load(const FatBinaryWrapper&);
+  /// PTX text or a fat binary, wrapped or not, as the driver tells them apart by their first bytes.
+  LoadedCode* load_image(const void* image);
   /// A variable of device code by what the host calls it.
   void name_variable(const void* host, const LoadedCode&, const std::string& name);
   /// Its address; null where the code has no such variable.
   void* name_managed_variable(const LoadedCode&, const std::string& name);
   Status find_variable(const void* host, void** at, const Allocation** of);
+  const Allocation* find_variable(const LoadedCode&, const std::string& name, void** at);
   void name_kernel(const void* host_function, LoadedCode*, const char* entry);
   const KernelHandle* kernel(const void* host_function);
   Status launch(const KernelHandle&, const LaunchRequest&, void** arguments);
@@ -80,6 +84,7 @@ class Device {
   void note(const std::string& line);  ///< say, by one who holds the mutex
   void note_digest(uint64_t address, const Allocation&);
   void* allocate(size_t bytes, Allocation);  ///< null: there is no more
+  LoadedCode* keep(std::unique_ptr<LoadedCode>);
   void place_variables(assay_module&);
   Allocation* variable(const LoadedCode&, const std::string& name, void** at);
 

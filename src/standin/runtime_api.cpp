@@ -33,11 +33,7 @@ Status launch(const void* kernel, const LaunchRequest& request, void** arguments
 }
 
 Status copy(void* to, const void* from, size_t bytes) {
-  Device& device = Device::get();
-  for (const void* side : {static_cast<const void*>(to), from})
-    if (const Status status = device.check_range(side, bytes)) return status;
-  std::memmove(to, from, bytes);
-  return kSuccess;
+  return Device::get().copy(to, from, bytes);
 }
 
 Status copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,

@@ -74,6 +74,15 @@ TEST(Run, VariablesOfDeviceCodeLiveAsLongAsTheProgram) {
   }
 }
 
+TEST(Run, AModuleThatTheProgramLoadsHasItsVariables) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "runtime_program loaded-module", here);
+    EXPECT_EQ(ran.status, 0) << checks << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("2 launches of 1 kernels"), ran.out.npos) << checks << ran.out;
+  }
+}
+
 TEST(Run, ARaceOnAVariableIsFound) {
   const ScratchFolder here;
   const Ran ran = run_program("", "runtime_program variable-race", here);

@@ -1,5 +1,7 @@
 // What programs of the CUDA runtime do beside launching kernels; by name, exit status 0 where it went
 // as on a GPU.
+#include <cuda.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -95,6 +97,30 @@ static bool variables() {
          cudaFree(at) == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue;
 }
 
+/// Modules that a program loads itself.
+static bool loaded_module() {
+  static const char ptx[] =
+      ".version 7.0\n.target sm_80\n.address_size 64\n"
+      ".global .align 4 .u32 total = 4;\n"
+      ".visible .entry more(.param .u32 by) {\n"
+      ".reg .u32 %r<3>;\nld.param.u32 %r1, [by];\natom.global.add.u32 %r2, [total], %r1;\nret;\n}\n";
+  CUmodule module;
+  CUfunction function;
+  CUdeviceptr at;
+  size_t bytes = 0;
+  unsigned x = 0, by = 3;
+  void* arguments[] = {&by};
+  if (cuInit(0) != CUDA_SUCCESS || cuModuleLoadData(&module, ptx) != CUDA_SUCCESS) return false;
+  if (cuModuleGetFunction(&function, module, "more") != CUDA_SUCCESS) return false;
+  if (cuModuleGetFunction(&function, module, "less") != CUDA_ERROR_NOT_FOUND) return false;
+  if (cuModuleGetGlobal(&at, &bytes, module, "total") != CUDA_SUCCESS || bytes != sizeof x) return false;
+  for (int i = 0; i < 2; ++i)
+    if (cuLaunchKernel(function, 1, 1, 1, 2, 1, 1, 0, nullptr, arguments, nullptr) != CUDA_SUCCESS)
+      return false;
+  if (cuMemcpyDtoH(&x, at, sizeof x) != CUDA_SUCCESS) return false;
+  return x == 4 + 2 * 2 * 3 && cuModuleGetGlobal(&at, &bytes, module, "none") == CUDA_ERROR_NOT_FOUND;
+}
+
 static bool variable_race() {
   neighbours<<<1, 64>>>();
   return cudaDeviceSynchronize() == cudaSuccess;
@@ -107,5 +133,6 @@ int main(int, char** argv) {
   if (std::strcmp(step, "refused") == 0) return !refused();
   if (std::strcmp(step, "variables") == 0) return !variables();
   if (std::strcmp(step, "variable-race") == 0) return !variable_race();
+  if (std::strcmp(step, "loaded-module") == 0) return !loaded_module();
   return 2;
 }

@@ -163,7 +163,10 @@ void Decoder::lay_out_memory() {
 
 Slot Decoder::register_slot(int32_t reg) {
   const auto [found, is_new] = registers_.try_emplace({function_, reg}, no_slot);
-  if (is_new) found->second = new_cell(cell_of(here().registers[static_cast<size_t>(reg)].type));
+  if (!is_new) return found->second;
+  const Type type = here().registers[static_cast<size_t>(reg)].type;
+  found->second = new_cell(type == Type::b128 ? Cell::wide : cell_of(type));
+  if (type == Type::b128) new_cell(Cell::wide);
   return found->second;
 }
 
@@ -197,7 +200,14 @@ Slot Decoder::special_slot(const std::string& name, Cell cell) {
 
 std::pair<Slot, Cell> Decoder::register_cell(const Operand& operand) {
   if (operand.kind != Operand::Kind::reg) fail("expected a register");
-  return {register_slot(operand.reg), cell_of(here().registers[static_cast<size_t>(operand.reg)].type)};
+  const Type type = here().registers[static_cast<size_t>(operand.reg)].type;
+  return {register_slot(operand.reg), type == Type::b128 ? Cell::none : cell_of(type)};
+}
+
+std::array<Slot, 2> Decoder::register_pair(const Operand& operand) {
+  const auto [slot, cell] = register_cell(operand);
+  if (cell != Cell::none) fail("expected a register of 128 bits");
+  return {slot, slot + cell_bytes(Cell::wide)};
 }
 
 Slot Decoder::source(const Operand& operand, Type type) {
