@@ -66,6 +66,7 @@ json answer_of(const Outcome& outcome) {
                  {"exponents", JsonWriter::json_of(told.exponents)},
                  {"printed", outcome.printed},
                  {"not_printed", outcome.not_printed},
+                 {"changed_variables", outcome.changed_variables},
                  {"lane_instructions", outcome.lane_instructions},
                  {"seconds", outcome.seconds},
                  {"verification", nullptr}};
@@ -115,11 +116,11 @@ Outcome run_live(const Program& program, const Storages& storages, const vm::Mac
 
 // ---- judged, on copies ----
 
-json run_judged(Program program, Storages& storages, const LaunchOptions& options) {
+json run_judged(Program program, const vm::Code& code, Storages& storages, const LaunchOptions& options) {
   TensorMap inputs;
   ProgramCheckOptions check;
   storages.tell_apart();
-  const std::vector<bool> wanted = reached(program.launches[0], storages);
+  const std::vector<bool> wanted = reached(program.launches[0], code, storages);
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;
     const std::string& name = storages.name(i);
@@ -195,7 +196,8 @@ json launch(const assay_module& module, const assay_launch& launch) {
   const LaunchOptions options = options_of(launch);
   Program program = program_of(module, launch, options);
   Storages storages(launch);
-  if (options.is_judged()) return run_judged(std::move(program), storages, options);
+  if (options.is_judged())
+    return run_judged(std::move(program), module.entry(launch.entry), storages, options);
   return answer_of(run_live(program, storages, options.machine));
 }
 

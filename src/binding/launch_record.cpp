@@ -74,7 +74,7 @@ size_t LaunchRecord::memory_of(const assay_array& array) {
 void LaunchRecord::before(const assay_module& module, const assay_launch& given) {
   Launch launch = launch_of(module, given);
   const Storages storages(given);
-  const std::vector<bool> wanted = reached(launch, storages);
+  const std::vector<bool> wanted = reached(launch, module.entry(given.entry), storages);
   reached_.clear();
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;

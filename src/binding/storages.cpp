@@ -96,19 +96,23 @@ Launch launch_of(const assay_module& module, const assay_launch& launch) {
   return step;
 }
 
-std::vector<bool> reached(const Launch& launch, const Storages& storages) {
+std::vector<bool> reached(const Launch& launch, const vm::Code& code, const Storages& storages) {
   std::vector<bool> found(storages.size());
   std::vector<size_t> open;
+  const auto follow = [&](uint64_t address) {
+    const int64_t index = storages.find(address);
+    if (index < 0 || found[static_cast<size_t>(index)]) return;
+    found[static_cast<size_t>(index)] = true;
+    open.push_back(static_cast<size_t>(index));
+  };
   const auto scan = [&](const std::byte* from, size_t bytes) {
     for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
       uint64_t word = 0;
       std::memcpy(&word, from + at, sizeof word);
-      const int64_t index = storages.find(word);
-      if (index < 0 || found[static_cast<size_t>(index)]) continue;
-      found[static_cast<size_t>(index)] = true;
-      open.push_back(static_cast<size_t>(index));
+      follow(word);
     }
   };
+  for (const int32_t variable : code.named_variables) follow(code.variables[static_cast<size_t>(variable)]);
   for (const Argument& argument : launch.arguments) scan(argument.bytes.data(), argument.bytes.size());
   while (!open.empty()) {
     const size_t i = open.back();

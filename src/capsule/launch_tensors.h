@@ -25,12 +25,16 @@ struct LaunchTensor {
   int64_t offset = 0;   ///< there, in bytes
 };
 
+/// Elements that a tensor of a launch file may have. Fuzzers of the reader lower it.
+extern int64_t most_launch_elements;
+
 /// By the names of formats ("bf16") and by those of PyTorch, NumPy and PTX ("bfloat16", "int32", "f32").
 /// Unsigned and signed integers of a size are the same bytes; 8-bit types are u8.
 Dtype dtype_of(const JsonNode&);
 
-/// `folder`: where files are that the document names. Throws BadInput naming the place.
+/// `folder`: where files are that the document names. `large_stay`: values of more than kLargestHeld bytes
+/// are drawn, or read, element by element where they are asked for. Throws BadInput naming the place.
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode&, const ExpressionScope&,
-                                const LaunchFolder& folder, uint64_t seed);
+                                const LaunchFolder& folder, uint64_t seed, bool large_stay = false);
 
 }  // namespace assay
