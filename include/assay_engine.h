@@ -88,15 +88,17 @@ int assay_machine_launch(const assay_module*, const assay_launch*, const assay_c
 typedef struct assay_run assay_run; /* one run, while assay_function::run lasts */
 typedef struct {
   uint64_t struct_bytes;
-  /* `request`: JSON (src/binding/function.cpp). `inputs`: memory that the function may change, which is then told
-   * of it; the last of it, "cu_seqlens" where the case is packed. What came of it goes to the functions below. */
+  /* `request`: JSON (src/binding/function.cpp). `inputs`: memory that the function may change, which is then
+   * told of it; after the tensors "cu_seqlens" where the case is packed. What came of it goes to the functions
+   * below. */
   void (*run)(void* user, const char* request, const assay_array* inputs, uint64_t input_count, assay_run*);
   void* user;
 } assay_function;
 void assay_run_output(assay_run*, const assay_array*); /* copied */
 /* {"trap", "exponents", "lane_instructions", "seconds", "refused"} or {"failed": "one line"} */
 void assay_run_ended(assay_run*, const char* json);
-/* Where `request` asks for launches: what a tensor is called, wherever it lies; a launch, before it and after it. */
+/* Where `request` asks for launches: what a tensor is called, wherever it lies; a launch, before it and after
+ * it. */
 void assay_run_named(assay_run*, const assay_array*);
 void assay_run_launching(assay_run*, const assay_module*, const assay_launch*);
 void assay_run_launched(assay_run*);

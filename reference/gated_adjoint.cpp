@@ -124,8 +124,8 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
   }
 }
 
-/// A gate's gradient that is made of sums to the chunk's end has the errors of all their terms, those of later
-/// pairs of tokens too, which cancel in it.
+/// A gate's gradient that is made of sums to the chunk's end has the errors of all their terms, those of
+/// later pairs of tokens too, which cancel in it.
 void add_gate_sums(const AdjointProblem& f, const Slice& s, const std::vector<AdjointSums>& total) {
   const SliceInputs x = slice_inputs(f, s);
   const int64_t chunk = f.model.arithmetic().state.chunk;

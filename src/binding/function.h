@@ -28,8 +28,8 @@ void give_output(assay_run&, const assay_array&);
 void name_memory(assay_run&, const assay_array&);
 
 /// Of {"name", "operator", "arithmetic", "directions", "dtypes", "gate_dtypes", "max_K", "max_V", "max_M",
-/// "gate_min", "takes", "needs", "sizes", "lacks", "cases_per_shape"}; python/assay/fuzzing.py says what they mean.
-/// Throws BadInput.
+/// "gate_min", "takes", "needs", "sizes", "lacks", "cases_per_shape"}; python/assay/fuzzing.py says what
+/// they mean. Throws BadInput.
 Kernel function_kernel(const nlohmann::json&);
 
 /// Its programs are those of function_kernel: outputs, and as constants what is no tensor.

@@ -18,8 +18,8 @@ struct BackendOptions {
   bool branches = false;            ///< of the machine: Outcome::branches is wanted
 };
 
-/// What a program without code of its own launched when it ran: a program with code, its tensors by that one's
-/// names.
+/// What a program without code of its own launched when it ran: a program with code, and its tensors by
+/// name.
 struct LaunchedRun {
   Program program;
   TensorMap inputs;
