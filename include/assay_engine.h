@@ -88,8 +88,8 @@ int assay_machine_launch(const assay_module*, const assay_launch*, const assay_c
 typedef struct assay_run assay_run; /* one run, while assay_function::run lasts */
 typedef struct {
   uint64_t struct_bytes;
-  /* `request`: JSON (src/binding/function.cpp). `inputs`: memory that the function may change, which is then
-   * told of it; after the tensors "cu_seqlens" where the case is packed. What came of it goes to the functions
+  /* `request`: JSON (src/binding/function.cpp). `inputs`: memory that the function may change, and is then
+   * told of; after the tensors "cu_seqlens" where the case is packed. What came of it goes to the functions
    * below. */
   void (*run)(void* user, const char* request, const assay_array* inputs, uint64_t input_count, assay_run*);
   void* user;

@@ -44,9 +44,9 @@ struct Preset {
 };
 
 /// "triton-chunk": chunks of 64 tokens as Triton's libraries write them. Operands of products are of the
-/// inputs' format, or TF32 where that is fp32 (10 bits of fraction, cut off); sums and states are fp32; decays
-/// are e^(G_i - G_j) of sums of g from the chunk's start, rounded to the operands' format once they have
-/// scaled one. u: of the inputs' format; tensor cores sum 64 products within 200 2^-24.
+/// inputs' format, or TF32 where that is fp32 (10 bits of fraction, cut off); sums and states are fp32;
+/// decays are e^(G_i - G_j) of sums of g from the chunk's start, rounded to the operands' format once they
+/// have scaled one. u: of the inputs' format; tensor cores sum 64 products within 200 2^-24.
 ///   decay_per_nat    64 additions, the constant log2(e), its product and the difference: 72 2^-24.
 ///   write_decayed    k after its decay, rounded; the exponential: 2^-21.
 ///   boundary         the state decayed, a product of 64 rows added: 100 2^-24.
