@@ -235,12 +235,9 @@ class Caller:
                 if "refused" in said:
                     self.refused[said["refused"]] = self.refused.get(said["refused"], 0) + 1
                 return said
-            arrays = [(name, self._array(name, value)) for name, value in outputs.items()]
-            for name, array in arrays:
-                if watch is not None and request["what"] == "launches":
-                    run.named(array)
+            arrays = [self._array(name, value) for name, value in outputs.items()]
+            for array in arrays:
                 run.output(array)
-            del arrays
         said = {"seconds": clock.perf_counter() - before, "lane_instructions": watch.spent if watch else 0}
         if request["what"] == "probe":
             said["differentiable"] = any(getattr(value, "requires_grad", False) for value in outputs.values())
@@ -269,8 +266,7 @@ class Caller:
                     values[name].requires_grad_()
                     leaves[name] = values[name]
         if run.request["what"] == "launches":
-            for array in (self._array(name, value) for name, value in values.items()):
-                run.named(array)
+            self._tell_names(run, values)
         keywords = {self.signature.of[name]: value for name, value in values.items()}
         for name, number in run.request["numbers"].items():
             if name in self.signature.of:
@@ -278,6 +274,8 @@ class Caller:
         outputs = self._outputs(self.fn(**keywords))
         if gradients:
             outputs |= self._gradients(given, outputs, leaves)
+        if run.request["what"] == "launches":
+            self._tell_names(run, outputs)
         for array in run.inputs:
             self.tensors.changed(given[array.name.decode()], array)
         return {
@@ -331,6 +329,19 @@ class Caller:
         order = _order(self.layout, name if name in self.op.outputs else name[1:], axes)
         return value if order is None or len(order) != value.ndim else self.tensors.back(value, order)
 
+    def _tell_names(self, run: _engine.Run, values: Mapping[str, Any]) -> None:
+        """What the function's own tensors are called, their axes in its order."""
+        for name, value in values.items():
+            if value is None:
+                continue
+            array = self._array(name, value)
+            of = name if name in self.op.inputs or name in self.op.outputs else name[1:]
+            axes = self.op.inputs.get(of) or self.op.outputs.get(of) or []
+            order = _order(self.layout, of, axes)
+            if len(axes) == array.rank:
+                array.axes = ",".join(axes if order is None else [axes[i] for i in order]).encode()
+            run.named(array)
+
     def _array(self, name: str, value: Any) -> _engine.Array:
         host = self.tensors.host(value)
         try:
@@ -340,9 +351,6 @@ class Caller:
             )
         except BadInput as error:
             raise BadInput(f"{_name_of(self.fn)}: {name}: {error}") from None
-        axes = self.op.inputs.get(name) or self.op.outputs.get(name)
-        if axes and len(axes) == len(at.shape):
-            array.axes = ",".join(axes).encode()
         array.keep = host
         return array
 

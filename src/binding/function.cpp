@@ -148,9 +148,6 @@ void name_memory(assay_run& run, const assay_array& given) {
   const assay_array array = read_arrays(&given, 1).front();
   if (array.format < 0 || !fills_storage(array)) return;
   Tensor shape = shape_of(array);
-  if (!run.program) return run.launches->name(array, shape);
-  for (const ProgramOutput& output : run.program->outputs)
-    if (output.name == shape.name && output.axes.size() == shape.axes.size()) shape.axes = output.axes;
   run.launches->name(array, shape);
 }
 

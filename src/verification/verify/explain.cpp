@@ -36,14 +36,46 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
   return std::nullopt;
 }
 
+/// Where an element lies whose axes are in another order there; -1 where they are not the same ones.
+int64_t in_order_of(const std::vector<Axis>& from, int64_t flat, const std::vector<Axis>& to) {
+  Tensor shape;
+  shape.axes = from;
+  const std::vector<int64_t> index = shape.index(flat);
+  int64_t at = 0;
+  for (const Axis& axis : to) {
+    const auto same = [&](const Axis& other) { return other.name == axis.name && other.size == axis.size; };
+    const auto found = std::find_if(from.begin(), from.end(), same);
+    if (found == from.end() || from.size() != to.size()) return -1;
+    at = at * axis.size + index[static_cast<size_t>(found - from.begin())];
+  }
+  return at;
+}
+
+/// The inputs that a trace of what was launched has come to, as the case has them.
+void put_in_order(const JudgedRun& run, OriginTrace& trace) {
+  std::vector<std::pair<std::string, int64_t>> kept;
+  for (const auto& [name, flat] : trace.input_elements) {
+    const auto own = run.inputs.find(name), there = run.launched->inputs.find(name);
+    if (own == run.inputs.end() || there == run.launched->inputs.end()) continue;
+    const int64_t at = in_order_of(there->second.axes, flat, own->second.axes);
+    if (at >= 0) kept.emplace_back(name, at);
+  }
+  trace.input_elements = std::move(kept);
+}
+
 /// The element in what was launched: itself where a launch wrote it, else the first value that is not finite
 /// of the tensor that stands in for it.
 std::optional<std::pair<std::string, int64_t>> traced_element(const LaunchedRun& launched,
                                                               const std::pair<std::string, int64_t>& element,
+                                                              const TensorMap& own_outputs,
                                                               const vm::MachineOptions& machine) {
-  const auto named = [&](const ProgramOutput& output) { return output.name == element.first; };
   const std::vector<ProgramOutput>& outputs = launched.program.outputs;
-  if (std::any_of(outputs.begin(), outputs.end(), named)) return element;
+  for (const ProgramOutput& output : outputs) {
+    const auto own = own_outputs.find(element.first);
+    if (output.name != element.first || own == own_outputs.end()) continue;
+    const int64_t at = in_order_of(own->second.axes, element.second, output.axes);
+    if (at >= 0) return std::pair{element.first, at};
+  }
   if (outputs.empty()) return std::nullopt;
   for (const auto& [name, tensor] : vm::run(launched.program, launched.inputs, machine).outputs)
     for (int64_t i = 0; i < tensor.size(); ++i)
@@ -339,7 +371,8 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
 void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
   const bool has_program = has_code(run.traced());  // a test's engine may have none
   auto element = options.element ? options.element : nonfinite_element(v);
-  if (element && run.launched) element = traced_element(*run.launched, *element, options.origin.machine);
+  if (element && run.launched)
+    element = traced_element(*run.launched, *element, run.outcome.outputs, options.origin.machine);
   if (!has_program) element.reset();
   if (element && (options.all_origins || (options.first && !options.element))) {
     AllOrigins all = find_all_origins(run.traced(), run.traced_inputs(), options.origin, options.all_origins);
@@ -349,6 +382,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   std::optional<OriginTrace> trace;
   if (element)
     trace = find_origin(run.traced(), run.traced_inputs(), element->first, element->second, options.origin);
+  if (trace && run.launched) put_in_order(run, *trace);
   if (trace) v.origin = trace->origin;
   Evidence evidence{&v.case_, &run.inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &run.op};
   evidence.shadow = v.shadow ? &*v.shadow : nullptr;
