@@ -106,9 +106,8 @@ class Fuzzer {
   /// What pairs of features a kernel takes is looked for by drawing: on all threads.
   void make_records() {
     std::vector<std::optional<KernelRecord>> made(kernels_.size());
-    parallel_for(std::ssize(kernels_), workers(options_.jobs), [&](int64_t k) {
-      made[static_cast<size_t>(k)].emplace(*kernels_[static_cast<size_t>(k)]);
-    });
+    parallel_for(std::ssize(kernels_), workers(options_.jobs),
+                 [&](int64_t k) { made[static_cast<size_t>(k)].emplace(*kernels_[static_cast<size_t>(k)]); });
     records_.reserve(made.size());
     for (std::optional<KernelRecord>& record : made) records_.push_back(*std::move(record));
   }

@@ -97,8 +97,8 @@ Words words_at(const void* from) {
 /// .v4 of 32 bits, all lanes.
 void load_quads(Warp& warp, const Op& op, std::byte* const* host) {
   for (int lane = 0; lane < 32; lane += 4) {
-    const Quads of = Quads::transposed(words_at(host[lane]), words_at(host[lane + 1]), words_at(host[lane + 2]),
-                                       words_at(host[lane + 3]));
+    const Quads of = Quads::transposed(words_at(host[lane]), words_at(host[lane + 1]),
+                                       words_at(host[lane + 2]), words_at(host[lane + 3]));
     for (int i = 0; i < 4; ++i) std::memcpy(warp.word(op.slots[i]) + lane, &of.word[i], sizeof of.word[i]);
   }
 }
