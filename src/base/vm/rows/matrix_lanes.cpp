@@ -46,6 +46,7 @@ constexpr int zero_exponent = -4096;
   return *reinterpret_cast<Eight*>(p);
 }
 
+#ifdef __AVX2__
 /// Words as floats and exponents; returns whether one of them is an Inf or a NaN.
 template <bool half>
 [[gnu::always_inline]] inline bool widen(const TileSum& rule, int count, const int32_t* words, float* value,
@@ -165,6 +166,7 @@ template <int k, int per_step>
   for (int n = 0; n < width; ++n) any |= outside[n];
   return any == 0;
 }
+#endif
 
 }  // namespace
 
@@ -199,6 +201,7 @@ void collect_words(uint32_t* lanes, const int32_t* from, int stride) {
   __builtin_memcpy(lanes, v, sizeof v);
 }
 
+#ifdef __AVX2__
 bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (m.a_is_wide != MatrixTile::Wide::yes) {
     if (m.a_is_wide == MatrixTile::Wide::special) return false;
@@ -214,5 +217,11 @@ bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (rule.k == 32 && rule.per_step == 16) return sum_columns<32, 16>(rule, m);
   return false;
 }
+#else
+/// In vectors of four the sums of significands (tensor_core_warp.cpp) take a third of the time.
+bool sum_tile(const TileSum&, MatrixTile&) {
+  return false;
+}
+#endif
 
 }  // namespace assay::vm::ASSAY_LANES
