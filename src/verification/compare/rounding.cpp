@@ -323,10 +323,11 @@ class KindsAlong {
 };
 
 /// Along the direction in which a state kept in the operands' format would move the output: of its sources'
-/// sum, sub-Gaussian of that variance, more than sqrt(2 t V) with probability e^-t at most.
+/// sum, sub-Gaussian of that variance, more than sqrt(2 t V) with probability e^-t at most. Nothing is looked
+/// for where such a state would be less than a standard deviation of it, or where few elements are all of it.
 CarriedStatistic kept_statistic(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
                                 const CarriedErrors& expected, double t) {
-  double seen = 0, ideal = 0, rest = 0, length = 0, noise = 0, elements = 0;
+  double seen = 0, ideal = 0, rest = 0, length = 0, fourth = 0, noise = 0, elements = 0;
   KindsAlong stored;
   for (size_t b = 0; b < expected.blocks.size(); ++b) {
     const OutputBlock& block = model.blocks.blocks()[expected.blocks[b].block];
@@ -340,7 +341,8 @@ CarriedStatistic kept_statistic(const Tensor& got, const ReferenceOutput& refere
         if (d == 0) continue;
         const auto i = static_cast<size_t>(flat);
         const double x = summed_value(reference.mid[i]), rounding = round_to(got.dtype, x) - x;
-        seen += d * (got.value(flat) - x), length += d * d, rest += std::fabs(d) * model.rest[i];
+        seen += d * (got.value(flat) - x), length += d * d, fourth += d * d * d * d,
+            rest += std::fabs(d) * model.rest[i];
         if (std::isfinite(rounding)) ideal += d * rounding;
         stored.add(got.dtype, x, d, storing_variance(got, reference, x));
       }
@@ -350,7 +352,9 @@ CarriedStatistic kept_statistic(const Tensor& got, const ReferenceOutput& refere
                variance = std::fmax(expected.kept_variance, alike) + stored.variance(),
                deviation = std::sqrt(variance),
                more = rest + std::fabs(expected.kept_common) + std::fabs(ideal);
-  if (!(deviation > 0) || !std::isfinite(deviation + more + seen)) return y;
+  if (!(deviation > 0) || !std::isfinite(deviation + more + seen) || length < deviation ||
+      length * length < fourth * static_cast<double>(kLeastElements))
+    return y;
   y.deviations = seen / deviation, y.allowed = std::sqrt(2 * t) + more / deviation;
   const double over = std::fmax(0, (seen - more) / deviation);
   y.evidence = std::fmin(kMostEvidence, over * over / 2);
