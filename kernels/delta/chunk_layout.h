@@ -8,9 +8,9 @@
 
 namespace assay::delta {
 
-inline constexpr int chunk_tokens = 64;   ///< counted from each sequence's start
-inline constexpr int scan_values = 64;    ///< value channels of a block of the scan: 16 per warp
-inline constexpr int tile_pairs = 10;     ///< tiles of 16 x 16 on and below the diagonal
+inline constexpr int chunk_tokens = 64;  ///< counted from each sequence's start
+inline constexpr int scan_values = 64;   ///< value channels of a block of the scan: 16 per warp
+inline constexpr int tile_pairs = 10;    ///< tiles of 16 x 16 on and below the diagonal
 
 /// Of the function that serves so many key channels.
 constexpr int rule_capacity(long long channels) {

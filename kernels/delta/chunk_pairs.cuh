@@ -233,7 +233,8 @@ struct Pairs {
     float k[2][4], q[2][4];
     if (warp < 3) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) k[i >> 2][i & 3] = x.key[i >> 2][i & 3] * power_of_two(rows.after[i >> 2][i & 3]);
+      for (int i = 0; i < 8; ++i)
+        k[i >> 2][i & 3] = x.key[i >> 2][i & 3] * power_of_two(rows.after[i >> 2][i & 3]);
       Operand::store_values(shared.keys[buffer][warp], lane, k);
     }
     if (lane < 4)
@@ -254,7 +255,8 @@ struct Pairs {
                       of_queries = Operand::of(q);
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-          multiply(sums.keys_across[d][h], of_keys, b, h), multiply(sums.queries_across[d][h], of_queries, b, h);
+          multiply(sums.keys_across[d][h], of_keys, b, h),
+              multiply(sums.queries_across[d][h], of_queries, b, h);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
           const float total = shared.totals[buffer][tile][4 * (lane & 3) + c], e = power_of_two(total);

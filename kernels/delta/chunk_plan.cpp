@@ -98,8 +98,9 @@ struct ChunkErrors {
   double places;  ///< key channels
   /// A weight e^x beyond its error per nat, and the product with it.
   double weight;
-  /// k . k or q . k with their decays: of gates per channel both operands are products with a weight, rounded,
-  /// and up to two products with the totals of whole tiles follow; of gates per token the sum is weighed.
+  /// k . k or q . k with their decays: of gates per channel both operands are products with a weight,
+  /// rounded, and up to two products with the totals of whole tiles follow; of gates per token the sum is
+  /// weighed.
   double score;
 
   ChunkErrors(const Member& member, const ResolvedCase& c)
@@ -132,8 +133,8 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   a.chunk = chunk_tokens;
   a.solve_tokens = 16;
   a.decay_per_nat = 24 * u;
-  a.removal = compounded({std::max(e.of_state(), e.of_pair(back)),
-                          contraction(c.dtype, e.places + 48 + (back ? 64 : 0)), u});
+  a.removal = compounded(
+      {std::max(e.of_state(), e.of_pair(back)), contraction(c.dtype, e.places + 48 + (back ? 64 : 0)), u});
   a.solve = compounded({gamma(18), e.score});
   a.solved = compounded({operand_error(c.dtype, 2), contraction(c.dtype, 16)});
   a.update = operand_error(c.dtype, 1);
@@ -162,9 +163,9 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Member& member, const ResolvedC
   a.state.readout = compounded({paths, gamma(over_values + 2)});
   a.adjoint.readout = compounded({paths, gamma(over_values + lanes.per_lane + 2)});
   a.value_readout = u;
-  a.gate_readout = compounded({paths, paths,
-                               gamma(over_values + 1 +
-                                     (member.gates == Gates::token ? roundings_over_channels(s.K) : 0))});
+  a.gate_readout = compounded(
+      {paths, paths,
+       gamma(over_values + 1 + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0))});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   a.inner = compounded({std::max(a.state.removal, a.adjoint.removal), e.of_pair(), contraction(c.dtype, 16),
                         gamma(3 + roundings_over_channels(s.V))});

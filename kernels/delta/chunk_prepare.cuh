@@ -1,6 +1,6 @@
 // First kernel of the chunked delta rules: of each chunk of 64 tokens and head, all that does not depend on
-// values or states (chunk_layout.h), as operands for the scan, forward or backward. A block owns one chunk and
-// head, a warp 16 tokens.
+// values or states (chunk_layout.h), as operands for the scan, forward or backward. A block owns one chunk
+// and head, a warp 16 tokens.
 #pragma once
 #include "chunk_layout.h"
 #include "chunk_pairs.cuh"
@@ -136,8 +136,8 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
       shared.decays.fill(y, lane);
     }
   __syncthreads();
-  PairInputs<Format, Gate> in{q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K,
-                              rows,            K,               vector};
+  PairInputs<Format, Gate> in{
+      q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K, rows, K, vector};
   if constexpr (Shared::by_channel) in.gates = gates + (first * heads + head) * K;
 
   Pairs<Format, Gate> pairs;

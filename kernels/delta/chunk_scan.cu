@@ -8,10 +8,10 @@
 using Element = ELEMENT;
 
 #define SCAN_KERNEL(capacity)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128) delta_chunk_scan_##capacity(                             \
-      const Element::Bits* v, const char* prepared, const float* initial_state, Element::Bits* o,            \
-      float* final_state, const i64* sequences, float scale, int heads, int key_channels,                    \
-      int value_channels) {                                                                                  \
+  extern "C" __global__ void __launch_bounds__(128)                                                          \
+      delta_chunk_scan_##capacity(const Element::Bits* v, const char* prepared, const float* initial_state,  \
+                                  Element::Bits* o, float* final_state, const i64* sequences, float scale,   \
+                                  int heads, int key_channels, int value_channels) {                         \
     rule::scan<Element, capacity, true>(v, prepared, initial_state, o, nullptr, nullptr, nullptr,            \
                                         final_state, sequences, scale, heads, key_channels, value_channels); \
   }

@@ -164,9 +164,7 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
     const char* const at = prepared + chunk * layout.bytes();
     const int rows = int(min(i64(64), place.tokens - begin)), tiles = (rows + 15) / 16;
     const i64 token = place.value + begin * stride;
-    if constexpr (!outputs)
-      x.store(states, chunk * K * V + place.first_value, K, V,
-              live_values, lane);
+    if constexpr (!outputs) x.store(states, chunk * K * V + place.first_value, K, V, live_values, lane);
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
       float y[2][4], u[2][4];
@@ -240,8 +238,7 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
     const char* const at = prepared + chunk * layout.bytes();
     const int rows = int(min(i64(64), place.tokens - begin)), tiles = (rows + 15) / 16;
     const i64 token = place.value + begin * stride;
-    x.store(adjoints, chunk * K * V + place.first_value, K, V,
-            live_values, lane);
+    x.store(adjoints, chunk * K * V + place.first_value, K, V, live_values, lane);
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; --tile) {
       float y[2][4], u[2][4];

@@ -37,8 +37,7 @@ void add_backward(RulePlan& p) {
   const Sizes& s = p.sizes;
   const int64_t of_values = 4 * s.B * s.T * s.HV * s.V;
   const PointerArgument residuals = p.workspace("residuals", of_values),
-                        updates = p.workspace("updates", of_values),
-                        pulls = p.workspace("pulls", of_values),
+                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values),
                         products = p.output("dbeta").buffer.empty() ? PointerArgument{}
                                                                     : p.workspace("products", of_values);
   p.use("fused_recurrent_backward");
@@ -110,7 +109,8 @@ AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c
 void add_key_gradients(RulePlan& p, const SequenceTable& sequences, const RuleGradients& from) {
   const Sizes& s = p.sizes;
   const device::Capacity capacity(s.V);
-  const PointerArgument states = p.workspace("kept_states", 4 * sequences.kept * s.HV * s.K * capacity.columns);
+  const PointerArgument states =
+      p.workspace("kept_states", 4 * sequences.kept * s.HV * s.K * capacity.columns);
   const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
   const PointerArgument dg = p.gate_gradient();
   const auto add = [&](const char* scan, std::vector<Argument> arguments) {
@@ -120,8 +120,8 @@ void add_key_gradients(RulePlan& p, const SequenceTable& sequences, const RuleGr
   p.use("fused_recurrent_backward");
   add("queries", {p.input("k"), p.gates, p.input("do"), from.initial_state, from.updates, dq.stored,
                   dq.of_value_heads, states});
-  add("keys", {p.input("q"), p.input("k"), p.gates, p.input("do"), from.dfinal_state, from.updates, from.pulls,
-               states, dk.stored, dk.of_value_heads, dg, from.dinitial_state});
+  add("keys", {p.input("q"), p.input("k"), p.gates, p.input("do"), from.dfinal_state, from.updates,
+               from.pulls, states, dk.stored, dk.of_value_heads, dg, from.dinitial_state});
 }
 
 Kernel fused_recurrent(const Member& member) {

@@ -58,9 +58,12 @@ void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<A
 }
 
 std::vector<Argument> RulePlan::sized(const std::string& table) const {
-  return {PointerArgument{table, 0},         scale(),
-          Argument(static_cast<int32_t>(sizes.H)), Argument(static_cast<int32_t>(sizes.HV)),
-          Argument(static_cast<int32_t>(sizes.K)), Argument(static_cast<int32_t>(sizes.V))};
+  return {PointerArgument{table, 0},
+          scale(),
+          Argument(static_cast<int32_t>(sizes.H)),
+          Argument(static_cast<int32_t>(sizes.HV)),
+          Argument(static_cast<int32_t>(sizes.K)),
+          Argument(static_cast<int32_t>(sizes.V))};
 }
 
 PointerArgument RulePlan::workspace(const std::string& name, int64_t bytes) {
