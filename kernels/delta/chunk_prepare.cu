@@ -1,5 +1,6 @@
 // delta_rule, gated_delta_rule and kda, chunk, in chunks of 64 tokens of tiles of 16: what comes before a
-// scan, forward or backward (chunk_prepare.cuh). Built once per element format and gate, as fused_recurrent.cu.
+// scan, forward or backward (chunk_prepare.cuh). Built once per element format and gate, as
+// fused_recurrent.cu.
 //   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates: TokenGate: g [token, heads] log decays
 //   <= 0; ChannelGate: [token, heads, K]; NoGate: null
 //   prepared: workspace [chunk][heads] of PreparedLayout; chunks [chunk][2]: first token, tokens
