@@ -1,0 +1,137 @@
+#include "src/base/watch/watched_instruction.h"
+
+#include <string_view>
+
+#include "src/base/vm/matrix_form.h"
+#include "src/base/vm/signature.h"
+
+namespace assay::watch {
+namespace {
+
+using ptx::Form;
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Operation;
+using ptx::Type;
+using Kind = WatchedInstruction::Kind;
+
+/// Whether a source that is NaN or infinite leaves no finite result (IEEE 754; PTX ISA of each instruction).
+bool reaches(const Form& form, size_t source) {
+  if (form.saturates || form.relu) return false;
+  switch (form.operation) {
+    case Operation::add:
+    case Operation::sub:
+    case Operation::mul:
+    case Operation::fma:
+    case Operation::mad:
+    case Operation::sqrt:
+    case Operation::lg2:
+    case Operation::sin:
+    case Operation::cos:
+    case Operation::neg:
+    case Operation::abs:
+    case Operation::cvt:
+      return true;
+    case Operation::div:
+      return source == 0;
+    default:
+      return false;
+  }
+}
+
+std::vector<std::string_view> parts_of(std::string_view opcode) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 0; at <= opcode.size();) {
+    const size_t dot = std::min(opcode.find('.', at), opcode.size());
+    parts.push_back(opcode.substr(at, dot - at));
+    at = dot + 1;
+  }
+  return parts;
+}
+
+/// As registers hold elements of the format: 16-bit ones in pairs; none where the watch does not know it.
+Type register_type(std::string_view element) {
+  const auto known = vm::element_named(element);
+  if (!known) return Type::none;
+  switch (*known) {
+    case vm::Element::f16:
+      return Type::f16x2;
+    case vm::Element::bf16:
+      return Type::bf16x2;
+    case vm::Element::e4m3:
+    case vm::Element::e5m2:
+      return Type::b32;
+    default:
+      return vm::format_of(*known).type;
+  }
+}
+
+void append(std::vector<FloatOperand>& all, const Operand& fragment, Type type) {
+  if (fragment.kind != Operand::Kind::vector) return all.push_back({&fragment, type, true});
+  for (const Operand& element : fragment.elements) all.push_back({&element, type, true});
+}
+
+/// mma.sync...D.A.B.C, wmma.mma...D.C or D.A.B.C: {D}, {A}, {B}, {C}.
+WatchedInstruction product(const Instruction& instruction) {
+  WatchedInstruction made;
+  const std::vector<std::string_view> parts = parts_of(instruction.opcode);
+  std::vector<Type> types;
+  for (const std::string_view part : parts)
+    if (vm::element_named(part)) types.push_back(register_type(part));
+  const bool halves = instruction.form.operation == Operation::wmma_mma && types.size() == 2;
+  if (halves) types = {types[0], Type::f16x2, Type::f16x2, types[1]};
+  made.a_element = made.b_element = vm::Element::f16;
+  std::vector<vm::Element> elements;
+  for (const std::string_view part : parts)
+    if (const auto known = vm::element_named(part)) elements.push_back(*known);
+  if (elements.size() == 4) made.a_element = elements[1], made.b_element = elements[2];
+  if (types.size() != 4 || instruction.operands.size() != 4) return made.kind = Kind::refused, made;
+  if (!ptx::is_float(types[0])) return made;  // sums of integers
+  append(made.results, instruction.operands[0], types[0]);
+  for (size_t i = 1; i < 4; ++i) {
+    append(made.sources, instruction.operands[i], types[i]);
+    if (i == 1) made.a_count = made.sources.size();
+    if (i == 2) made.b_count = made.sources.size() - made.a_count;
+  }
+  return made.kind = Kind::product, made;
+}
+
+WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& meaning, const ValueRanges& ranges) {
+  WatchedInstruction made;
+  const auto& operands = instruction.operands;
+  if (operands.size() < 2 || operands[0].kind != Operand::Kind::reg) return made;
+  made.results.push_back({&operands[0], meaning.result, true});
+  for (size_t i = 0; i < 3 && i + 1 < operands.size() && meaning.sources[i] != Type::none; ++i)
+    if (ptx::is_float(meaning.sources[i]))
+      made.sources.push_back({&operands[i + 1], meaning.sources[i], reaches(instruction.form, i)});
+  made.crosses = ptx::is_packed(meaning.result) && made.sources.size() == 2 && !ptx::is_packed(made.sources[0].type);
+  if (ranges.births_of(instruction).any())
+    made.kind = Kind::scalar;
+  else if (made.sources.size() == 1 && made.sources[0].reaches_result)
+    made.kind = Kind::passes;
+  return made;
+}
+
+}  // namespace
+
+WatchedInstruction watched(const Instruction& instruction, const ValueRanges& ranges) {
+  const vm::Meaning* const meaning = vm::meaning_of(instruction);
+  WatchedInstruction made;
+  if (!meaning) return made.kind = Kind::refused, made;
+  if (meaning->flow == vm::Flow::matrix) {
+    if (instruction.form.operation == Operation::wgmma_mma_async) return made.kind = Kind::refused, made;
+    return product(instruction);
+  }
+  if (meaning->flow == vm::Flow::copy && instruction.operands.size() == 2 &&
+      instruction.operands[0].kind == Operand::Kind::reg && instruction.operands[1].kind == Operand::Kind::reg) {
+    const Type type = instruction.form.type();
+    made.results.push_back({&instruction.operands[0], type, true});
+    made.sources.push_back({&instruction.operands[1], type, true});
+    return made.kind = Kind::passes, made;
+  }
+  const bool computes = meaning->flow == vm::Flow::arithmetic || meaning->flow == vm::Flow::conversion;
+  if (!computes || !ptx::is_float(meaning->result)) return made;
+  return scalar(instruction, *meaning, ranges);
+}
+
+}  // namespace assay::watch
