@@ -4,10 +4,9 @@
 
 #include <bit>
 #include <cmath>
-#include <map>
 
-#include "src/base/vm/births.h"
 #include "tests/vm/small_kernel.h"
+#include "tests/watch/traced_and_noted.h"
 
 namespace assay::watch {
 namespace watched_program_test {
@@ -16,44 +15,11 @@ uint32_t bits(float x) {
   return std::bit_cast<uint32_t>(x);
 }
 
-/// What the machine's trace and the watch say of a program, as "ptx line: NaN, infinities".
-struct Said {
-  std::map<std::string, std::pair<bool, bool>> traced, noted;
-  bool same_outputs = true;
-  std::string text;
-};
-
-Said said(const Program& program, const TensorMap& inputs) {
-  Said said;
-  const vm::MachineOptions machine{.threads = 1};
-  const auto key = [](const SourceLocation& at, const std::string& opcode) {
-    return (at.file.empty() ? std::to_string(at.ptx_line) : at.file + ":" + std::to_string(at.line)) + " " + opcode;
-  };
-  const Outcome plain = vm::run(program, inputs, machine);
-  for (const LineBirths& line : vm::run_births(program, inputs, machine))
-    if (line.nans || line.infinities)
-      said.traced[key(line.where, line.instruction)] = {line.nans > 0, line.infinities > 0};
-  const WatchedProgram watched = watch::watched(program);
-  said.text = *watched.program.modules[0].ptx;
-  const Outcome outcome = vm::run(watched.program, inputs, machine);
-  if (outcome.trap) {
-    ADD_FAILURE() << outcome.trap->message << said.text;
-    return said;
-  }
-  for (const auto& [name, tensor] : plain.outputs)
-    said.same_outputs &= tensor.data == outcome.outputs.at(name).data;
-  for (const NotedBirth& birth : noted_births(watched.modules, outcome.outputs.at(kBufferName).data)) {
-    auto& line = said.noted[key(birth.where, birth.instruction.substr(0, birth.instruction.find(' ')))];
-    (birth.record.born == Born::nan ? line.first : line.second) = true;
-  }
-  return said;
-}
-
-Said of_body(const std::string& body, std::vector<uint32_t> a, std::vector<uint32_t> b) {
+TracedAndNoted of_body(const std::string& body, std::vector<uint32_t> a, std::vector<uint32_t> b) {
   a.resize(32, bits(1)), b.resize(32, bits(1));
   TensorMap inputs;
   const Program program = vm::plan_of({.body = body, .a = std::move(a), .b = std::move(b)}, inputs);
-  return said(program, inputs);
+  return traced_and_noted(program, inputs);
 }
 
 TEST(WatchedProgram, NotesWhatTheTraceSees) {
@@ -92,8 +58,8 @@ TEST(WatchedProgram, NotesWhatTheTraceSees) {
        1e38f, 1},
   };
   for (const Row& row : rows) {
-    const Said s = of_body(row.body, {bits(row.a)}, {bits(row.b)});
-    EXPECT_TRUE(s.same_outputs) << row.body;
+    const TracedAndNoted s = of_body(row.body, {bits(row.a)}, {bits(row.b)});
+    EXPECT_TRUE(s.same_outputs && s.same_trap) << row.body << s.text;
     EXPECT_EQ(s.traced, s.noted) << row.body << " of " << row.a << ", " << row.b << s.text;
   }
 }
