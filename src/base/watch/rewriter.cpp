@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <set>
 
 #include "src/base/vm/signature.h"
+#include "src/base/watch/float_type.h"
 #include "src/base/watch/segment.h"
 
 namespace assay::watch {
@@ -76,20 +77,30 @@ class FunctionRewriter {
         made_(made),
         first_site_(first_site),
         ranges_(f_),
-        segment_(f_, registers_) {}
+        segment_(f_, registers_, accumulators_) {}
 
   void run(Insertions& insertions) {
     find_scopes();
     find_blocks();
     find_uses();
+    for (const ptx::Instruction& in : f_.body) {
+      watched_.push_back(watched(in, ranges_));
+      const WatchedInstruction& what = watched_.back();
+      if (what.kind == Kind::sums || (what.kind == Kind::product && what.in_place)) accumulators_.add(what);
+    }
     const auto count = static_cast<int32_t>(f_.body.size());
     for (int32_t i = 0; i < count; ++i) {
       if (starts_[static_cast<size_t>(i)] && i > 0) end_segment(i - 1, false, insertions);
       instruction(i, insertions);
     }
     end_segment(count - 1, false, insertions);
+    for (const Multiplication& left : in_flight_) made_.unwatched.push_back(left.instruction->opcode);
     if (aside_.text.empty() && registers_.declarations().empty()) return;
-    insertions.add(opening_ + 1, "\n" + registers_.declarations());
+    Code begin;
+    accumulators_.begin(begin);
+    insertions.add(opening_ + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
+                                     descriptor_declarations() + begin.text);
+    made_.counts.added += begin.instructions;
     if (!aside_.text.empty()) insertions.add(closing_, "\tret;\n" + aside_.text);
     made_.counts.added_aside += aside_.instructions;
   }
@@ -151,27 +162,101 @@ class FunctionRewriter {
   void instruction(int32_t number, Insertions& insertions) {
     const auto i = static_cast<size_t>(number);
     const ptx::Instruction& in = f_.body[i];
-    const WatchedInstruction what = watched(in, ranges_);
+    const WatchedInstruction& what = watched_[i];
     ++made_.counts.instructions;
     if (what.kind == Kind::refused) made_.unwatched.push_back(in.opcode);
-    if (ends_segment(i)) end_segment(number, true, insertions);
+    if (ends_segment(i) || (what.in_place ? segment_.holds(what) : segment_.adds_to(signatures_[i].writes)))
+      end_segment(number, true, insertions);
     const bool watches = what.kind == Kind::scalar || what.kind == Kind::product;
     Code before, after;
+    if (what.in_place) accumulators_.emit(before);
+    const std::vector<int32_t> states = what.in_place ? std::vector<int32_t>{} : states_of(i, before);
     if (watches || !segment_.empty()) segment_.before(in, what, scoped_, signatures_[i].writes, before);
+    if (what.kind == Kind::sums) issue(in, what, before);
     insertions.add(extents_[i].begin, before.text);
     if (watches) {
-      segment_.after(in, what, scoped_, first_site_ + static_cast<int32_t>(made_.sites.size()), after);
+      segment_.after(in, what, scoped_, next_site(), after);
       note_site(number, what);
-      insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
+    } else {
+      for (const int32_t reg : states) segment_.take_state(reg, after);
     }
+    insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
     made_.counts.added += before.instructions + after.instructions;
+    const bool waits = in.form.operation == ptx::Operation::wgmma_wait_group && !in.operands.empty() &&
+                       in.operands[0].kind == ptx::Operand::Kind::immediate && in.operands[0].bits == 0;
+    if (waits) take_sums(number, insertions);
     if (segment_.full() || segment_.kept(number, last_use_) > options_.kept_registers)
       end_segment(number, false, insertions);
   }
 
+  /// Registers that products add to and that the instruction writes something else to. Those that it leaves
+  /// finite for certain are not among them.
+  std::vector<int32_t> states_of(size_t i, Code& code) {
+    const ptx::Instruction& in = f_.body[i];
+    std::vector<int32_t> states;
+    for (const int32_t reg : signatures_[i].writes)
+      if (accumulators_.holds(reg)) states.push_back(reg);
+    if (states.empty()) return states;
+    std::string guard;
+    if (in.predicate >= 0)
+      guard = fmt::format("@{}{} ", in.predicate_negated ? "!" : "", f_.registers[static_cast<size_t>(in.predicate)].name);
+    accumulators_.forget(states, guard, code);
+    const bool literal = in.form.operation == ptx::Operation::mov && in.operands.size() == 2 &&
+                         in.operands[1].kind == ptx::Operand::Kind::immediate;
+    if (literal && std::isfinite(value_of(accumulators_.type(states[0]), literal_bits(in.operands[1], accumulators_.type(states[0])))))
+      states.clear();
+    return states;
+  }
+
+  /// A wgmma: where it does not add to what was there, that counts for nothing; descriptors are kept until its
+  /// sums are tested.
+  void issue(const ptx::Instruction& in, const WatchedInstruction& what, Code& code) {
+    Multiplication made{&in, what, "", ""};
+    const ptx::Operand& adds = in.operands[3];
+    std::vector<int32_t> registers;
+    for (const FloatOperand& result : what.results)
+      if (result.operand->kind == ptx::Operand::Kind::reg) registers.push_back(result.operand->reg);
+    if (adds.kind == ptx::Operand::Kind::reg) {
+      accumulators_.forget(registers, fmt::format("@{}{} ", adds.negated ? "" : "!", f_.registers[static_cast<size_t>(adds.reg)].name), code);
+    } else if (adds.bits == 0) {
+      accumulators_.forget(registers, "", code);
+      accumulators_.emit(code);
+    }
+    const size_t number = in_flight_.size();
+    most_in_flight_ = std::max(most_in_flight_, number + 1);
+    const auto keep = [&](const char* prefix, const ptx::Operand& descriptor) {
+      const std::string name = fmt::format("{}{}", prefix, number);
+      code.line(fmt::format("mov.b64 {}, {}", name, f_.registers[static_cast<size_t>(descriptor.reg)].name));
+      return name;
+    };
+    if (in.operands[1].kind == ptx::Operand::Kind::reg) made.a = keep("%assay_a", in.operands[1]);
+    made.b = keep("%assay_b", in.operands[2]);
+    in_flight_.push_back(std::move(made));
+  }
+  std::string descriptor_declarations() const {
+    return most_in_flight_ ? fmt::format("\t.reg .b64 %assay_a<{0}>, %assay_b<{0}>;\n", most_in_flight_) : "";
+  }
+
+  /// Behind a wait for all wgmma: those with the same sums are one site, the last of them.
+  void take_sums(int32_t number, Insertions& insertions) {
+    std::map<int32_t, std::vector<Multiplication>> groups;
+    for (Multiplication& wgmma : in_flight_) groups[wgmma.watched.results[0].operand->reg].push_back(std::move(wgmma));
+    in_flight_.clear();
+    for (auto& [reg, group] : groups) {
+      Code code;
+      const auto last = static_cast<int32_t>(group.back().instruction - f_.body.data());
+      const WatchedInstruction what = group.back().watched;
+      segment_.take_sums(std::move(group), next_site(), code);
+      note_site(last, what);
+    }
+    end_segment(number, false, insertions);
+  }
+
+  int32_t next_site() const { return first_site_ + static_cast<int32_t>(made_.sites.size()); }
+
   void note_site(int32_t number, const WatchedInstruction& what) {
     WatchedSite site{number_, number};
-    site.product = what.kind == Kind::product;
+    site.product = what.kind != Kind::scalar;
     site.result = what.results[0].type;
     for (size_t k = 0; k < what.sources.size() && !site.product; ++k) {
       site.sources.push_back(what.sources[k].type);
@@ -183,13 +268,15 @@ class FunctionRewriter {
 
   /// Before instruction `number`, or behind it.
   void end_segment(int32_t number, bool before, Insertions& insertions) {
-    if (segment_.empty()) {
-      segment_.forget();
-      return;
-    }
     const auto i = static_cast<size_t>(number);
     Code test;
-    segment_.finish(fmt::format("$assay_{}_{}", number_, segments_++), depth_[i] > 1, test, aside_);
+    if (segment_.empty()) {
+      segment_.forget();
+      accumulators_.emit(test);
+    } else {
+      segment_.finish(fmt::format("$assay_{}_{}", number_, segments_++), depth_[i] > 1, test, aside_);
+    }
+    if (test.text.empty()) return;
     made_.counts.added += test.instructions;
     insertions.add(before ? extents_[i].begin : extents_[i].end, (before ? "" : "\n") + test.text);
   }
@@ -204,8 +291,12 @@ class FunctionRewriter {
   const int32_t first_site_;
   const ValueRanges ranges_;
   AddedRegisters registers_;
+  Accumulators accumulators_;
   Segment segment_;
   int segments_ = 0;
+  std::vector<WatchedInstruction> watched_;
+  std::vector<Multiplication> in_flight_;  ///< issued, and not waited for, in the order of the text
+  size_t most_in_flight_ = 0;
   Code aside_;
   size_t opening_ = 0, closing_ = 0;
   std::vector<int> depth_;            ///< by instruction; 1: the function's own scope

@@ -13,43 +13,11 @@ using Kind = WatchedInstruction::Kind;
 
 namespace {
 
-constexpr const char* kPrefix[] = {"%assay_h", "%assay_r", "%assay_l", "%assay_p"};
-constexpr const char* kTypes[] = {".b16", ".b32", ".b64", ".pred"};
-
-AddedRegisters::Class class_of(Type type) {
-  using enum AddedRegisters::Class;
-  if (type == Type::pred) return predicate;
-  const int bytes = ptx::bytes_of(type);
-  return bytes == 8 ? wide : bytes == 4 ? word : half;
-}
-
 Type alike(Type type) {
   return type == Type::tf32 ? Type::f32 : type;
 }
 
 }  // namespace
-
-std::string AddedRegisters::make(Class of) {
-  const auto i = static_cast<size_t>(of);
-  most_[i] = std::max(most_[i], ++used_[i]);
-  return kPrefix[i] + std::to_string(used_[i] - 1);
-}
-
-std::string AddedRegisters::declarations() const {
-  std::string text;
-  for (size_t i = 0; i < most_.size(); ++i)
-    if (most_[i]) text += fmt::format("\t.reg {} {}<{}>;\n", kTypes[i], kPrefix[i], most_[i]);
-  return text;
-}
-
-void Code::line(std::string_view instruction) {
-  text += fmt::format("\t{};\n", instruction);
-  ++instructions;
-}
-
-void Code::label(std::string_view name) {
-  text += fmt::format("{}:\n", name);
-}
 
 int Segment::kept(int32_t instruction, const std::vector<int32_t>& last_use) const {
   return static_cast<int>(std::count_if(values_.begin(), values_.end(), [&](const Value& v) {
@@ -58,9 +26,9 @@ int Segment::kept(int32_t instruction, const std::vector<int32_t>& last_use) con
 }
 
 void Segment::copy(Value& value, Code& code) {
-  const auto of = class_of(value.type);
+  const auto of = AddedRegisters::class_of(value.type);
   const std::string to = registers_.make(of);
-  code.line(fmt::format("mov{} {}, {}", kTypes[static_cast<size_t>(of)], to, value.name));
+  code.line(fmt::format("mov{} {}, {}", AddedRegisters::type_of(of), to, value.name));
   value.name = to, value.reg = -1;
 }
 
@@ -92,7 +60,8 @@ Segment::Part Segment::part(const FloatOperand& source, const std::vector<bool>&
   if (operand.kind == ptx::Operand::Kind::reg) {
     const Origin origin = origin_of(source);
     if (origin.value >= 0 && alike(origin.type) == alike(source.type)) made.origin = origin.value;
-    made.value = read(operand.reg, source.type, scoped[static_cast<size_t>(operand.reg)], code);
+    const bool inside = !scoped.empty() && scoped[static_cast<size_t>(operand.reg)];
+    made.value = read(operand.reg, source.type, inside, code);
   } else {
     made.literal = literal_bits(operand, source.type);
   }
@@ -103,9 +72,10 @@ void Segment::before(const ptx::Instruction& instruction, const WatchedInstructi
                      const std::vector<bool>& scoped, const std::vector<int32_t>& writes, Code& code) {
   begun_ = {};
   Origin passed;
-  if (watched.kind == Kind::scalar || watched.kind == Kind::product) {
+  if (watched.kind >= Kind::scalar) {
     begun_.instruction = &instruction, begun_.watched = watched;
-    for (const FloatOperand& source : watched.sources) begun_.sources.push_back(part(source, scoped, code));
+    const size_t count = watched.sources.size() - (watched.in_place ? watched.results.size() : 0);
+    for (size_t i = 0; i < count; ++i) begun_.sources.push_back(part(watched.sources[i], scoped, code));
     if (instruction.predicate >= 0)
       begun_.guard =
           read(instruction.predicate, Type::pred, scoped[static_cast<size_t>(instruction.predicate)], code);
@@ -137,6 +107,39 @@ void Segment::after(const ptx::Instruction&, const WatchedInstruction& watched, 
   items_.push_back(std::move(begun_));
 }
 
+void Segment::take_state(int32_t reg, Code& code) {
+  Part state;
+  state.type = accumulators_.type(reg);
+  state.value = read(reg, state.type, false, code);
+  states_.push_back(state);
+}
+
+bool Segment::holds(const WatchedInstruction& product) const {
+  return std::any_of(product.results.begin(), product.results.end(), [&](const FloatOperand& result) {
+    return result.operand->kind == ptx::Operand::Kind::reg && current_.contains(result.operand->reg);
+  });
+}
+
+bool Segment::adds_to(const std::vector<int32_t>& registers) const {
+  return std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
+    const auto& sums = item.watched.results;
+    return item.watched.in_place && std::any_of(sums.begin(), sums.end(), [&](const FloatOperand& sum) {
+             return std::find(registers.begin(), registers.end(), sum.operand->reg) != registers.end();
+           });
+  });
+}
+
+void Segment::take_sums(std::vector<Multiplication> group, int32_t site, Code& code) {
+  begun_ = {};
+  begun_.instruction = group.back().instruction, begun_.watched = group.back().watched;
+  begun_.watched.kind = Kind::sums;
+  for (const FloatOperand& result : begun_.watched.results)
+    if (result.operand->kind == ptx::Operand::Kind::reg) begun_.results.push_back(part(result, {}, code));
+  begun_.site = site, begun_.group = std::move(group);
+  whole_warp_ = true;
+  items_.push_back(std::move(begun_));
+}
+
 void Segment::cover() {
   for (const Item& item : items_) {
     if (item.guard >= 0) continue;
@@ -147,6 +150,7 @@ void Segment::cover() {
 
 void Segment::finish(const std::string& name, bool inside, Code& test_code, Code& aside) {
   cover();
+  accumulators_.emit(test_code);
   const std::string found = test(test_code), back = name + "_back", away = name + "_born";
   lanes_ = added(AddedRegisters::Class::word);
   const std::string any = added(AddedRegisters::Class::predicate);
@@ -158,12 +162,16 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   const int64_t before = code.instructions;
   if (!inside) code.label(away);
   begin_births(code);
-  for (size_t i = 0; i < items_.size(); ++i)
-    if (items_[i].watched.kind == Kind::product)
-      births_of_product(items_[i], static_cast<int>(i), code);
-    else
-      births_of_scalar(items_[i], static_cast<int>(i), code);
-  note(name, code);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const auto number = static_cast<int>(i);
+    if (items_[i].watched.kind == Kind::product) births_of_product(items_[i], number, code);
+    if (items_[i].watched.kind == Kind::scalar) births_of_scalar(items_[i], number, code);
+    if (items_[i].watched.kind == Kind::sums) births_of_sums(items_[i], name, number, code);
+  }
+  for (const Part& state : states_) note_accumulator(state, code);
+  for (const Item& item : items_)
+    for (const Part& result : item.results) note_accumulator(result, code);
+  if (!items_.empty()) note(name, code);
   code.line(fmt::format("bar.warp.sync {}", lanes_));
   if (!inside) code.line("bra.uni " + back);
   if (inside) {
@@ -171,7 +179,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
     code.instructions = before;
   }
   test_code.label(back);
-  items_.clear();
+  items_.clear(), states_.clear();
   forget();
   whole_warp_ = false;
   registers_.free_all();

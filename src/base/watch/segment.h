@@ -8,37 +8,25 @@
 #include <vector>
 
 #include "src/base/ptx/program.h"
+#include "src/base/watch/accumulators.h"
 #include "src/base/watch/rewriter.h"
 #include "src/base/watch/watched_instruction.h"
 
 namespace assay::watch {
 
-/// Registers that the rewriter adds to a function, by class. Those of a segment are free again after it.
-class AddedRegisters {
- public:
-  enum class Class : uint8_t { half, word, wide, predicate };
-  std::string make(Class);
-  void free_all() { used_ = {}; }
-  /// ".reg .b32 %assay_r<7>;" and so on.
-  std::string declarations() const;
-
- private:
-  std::array<int, 4> used_{}, most_{};
-};
-
-/// PTX text with the number of its instructions.
-struct Code {
-  std::string text;
-  int64_t instructions = 0;
-  void line(std::string_view instruction);
-  void label(std::string_view name);
+/// A wgmma in flight: its operands as they were when it was issued.
+struct Multiplication {
+  const ptx::Instruction* instruction = nullptr;
+  WatchedInstruction watched;
+  std::string a, b;  ///< registers with descriptors; `a` empty: fragments in the instruction's own registers
 };
 
 class Segment {
  public:
-  Segment(const ptx::Function& function, AddedRegisters& registers) : function_(function), registers_(registers) {}
+  Segment(const ptx::Function& function, AddedRegisters& registers, Accumulators& accumulators)
+      : function_(function), registers_(registers), accumulators_(accumulators) {}
 
-  bool empty() const { return items_.empty(); }
+  bool empty() const { return items_.empty() && states_.empty(); }
   void forget() { values_.clear(), current_.clear(), origin_.clear(); }
   /// No further instruction can be taken.
   bool full() const { return items_.size() >= 32; }
@@ -52,6 +40,16 @@ class Segment {
   /// What has to stand behind it.
   void after(const ptx::Instruction&, const WatchedInstruction&, const std::vector<bool>& scoped, int32_t site,
              Code&);
+
+  /// Whether results of the segment lie in registers that a product adds to in place.
+  bool holds(const WatchedInstruction& product) const;
+  /// Whether one of its products adds in place to one of the registers: what is noted of them is still needed.
+  bool adds_to(const std::vector<int32_t>& registers) const;
+  /// Sums of a group of wgmma that have been waited for, all in the same registers.
+  void take_sums(std::vector<Multiplication> group, int32_t site, Code&);
+
+  /// A register that products add to and that something else was written to.
+  void take_state(int32_t reg, Code&);
 
   /// The test where the segment ends, and the code aside. `name`: of its labels. `inside`: the code aside
   /// follows the test at once, as labels of this scope are not seen from elsewhere.
@@ -77,6 +75,7 @@ class Segment {
     WatchedInstruction watched;
     std::vector<Part> sources, results;
     int guard = -1;  ///< value
+    std::vector<Multiplication> group;  ///< of sums
     std::string made;  ///< of a product: the register with a result that was born
   };
   /// A result element, or what it came of, as f32 or f64.
@@ -118,16 +117,34 @@ class Segment {
   std::vector<std::string> finite_factors(const Item&, bool clean, Code&);
   void nan_born(const std::string& p, const Element& made, const std::vector<Element>& of, Code&);
   void infinity_born(const std::string& p, const Element& made, const std::vector<Element>& of, Code&);
+  void note_accumulator(const Part&, Code&);
   void mark(const Item&, int number, const std::string& nan, const std::string& infinity, Code&);
   std::string without_infinities(const std::string& name, ptx::Type, vm::Element, Code&);
   void note(const std::string& name, Code&);
   void load(const Item&, Code&);
   void widen(const std::string& to, const Part&, Code&);
 
+  // segment_sums.cpp
+  /// Elements of D that are not finite and were: NaN, infinities, 64 to a word.
+  struct Candidates {
+    std::vector<std::string> nan, infinite;
+  };
+  void births_of_sums(Item&, const std::string& name, int number, Code&);
+  Candidates candidates(Item&, Code&);
+  void reject_word(const Multiplication&, const Candidates&, size_t word, const std::string& rows,
+                   const std::string& name, Code&);
+  std::string flags_of_rows(const Multiplication&, Code&);
+  void place_element(const std::string& e, const std::string& row, const std::string& column, Code&);
+  void find_special(const std::string& bits, vm::Element, const std::string& nan, const std::string& infinite, Code&);
+  std::string element_address(const std::string& descriptor, bool mn_major, vm::Element, const std::string& line,
+                              const std::string& k, Code&);
+
   const ptx::Function& function_;
   AddedRegisters& registers_;
+  Accumulators& accumulators_;
   std::vector<Value> values_;
   std::vector<Item> items_;
+  std::vector<Part> states_;
   std::map<int32_t, int> current_;  ///< register -> value that it holds
   std::map<int32_t, Origin> origin_;
   Item begun_;

@@ -212,13 +212,20 @@ void Segment::births_of_product(Item& item, int number, Code& code) {
   for (size_t i = 0; i < item.results.size(); ++i) {
     const Type type = item.results[i].type;
     const std::vector<Element> made = elements(item.results[i], code);
-    std::vector<Element> added_to = elements(item.sources[factors + i], code);
+    std::vector<Element> added_to{{"", false, true}};
+    if (!item.watched.in_place) added_to = elements(item.sources[factors + i], code);
     added_to.resize(made.size(), added_to[0]);
     const std::vector<Element> clean = elements(finite[i], type, code), number_of = elements(numbers[i], type, code);
     for (size_t half = 0; half < made.size(); ++half) {
       const std::string nan = added(Class::predicate), infinity = added(Class::predicate);
       nan_born(nan, made[half], {added_to[half], number_of[half]}, code);
       infinity_born(infinity, made[half], {added_to[half], clean[half]}, code);
+      if (item.watched.in_place) {
+        const int32_t reg = item.watched.results[i].operand->reg;
+        const std::string scratch = added(Class::word);
+        accumulators_.require_number(reg, static_cast<int>(half), nan, scratch, code);
+        accumulators_.require_finite(reg, static_cast<int>(half), infinity, scratch, code);
+      }
       code.line(fmt::format("@{} mov.{} {}, {}", infinity, type == Type::f64 ? "b64" : "b32", item.made,
                             value(item.results[i]).name));
       if (nans.empty()) {
@@ -230,6 +237,19 @@ void Segment::births_of_product(Item& item, int number, Code& code) {
     }
   }
   mark(item, number, nans, infinities, code);
+}
+
+/// Of a register that products add to, what it holds when the segment ends.
+void Segment::note_accumulator(const Part& part, Code& code) {
+  const int32_t reg = value(part).reg;
+  if (reg < 0 || !accumulators_.holds(reg)) return;
+  const std::vector<Element> made = elements(part, code);
+  for (size_t half = 0; half < made.size(); ++half) {
+    const std::string nan = added(Class::predicate), infinite = added(Class::predicate);
+    nan_born(nan, made[half], {}, code);
+    infinity_born(infinite, made[half], {}, code);
+    accumulators_.set(reg, static_cast<int>(half), nan, infinite, code);
+  }
 }
 
 /// A part's bits as 64.
@@ -244,7 +264,8 @@ void Segment::widen(const std::string& to, const Part& part, Code& code) {
 
 /// Operands and result of the item that is noted.
 void Segment::load(const Item& item, Code& code) {
-  if (item.watched.kind == WatchedInstruction::Kind::product) {
+  if (item.watched.kind != WatchedInstruction::Kind::scalar) {
+    if (item.made.empty()) return;
     const bool wide = item.results[0].type == Type::f64;
     const std::string p = added(Class::predicate), infinite = added(Class::wide);
     code.line(wide ? fmt::format("mov.b64 {}, {}", infinite, item.made)

@@ -24,21 +24,23 @@ std::string compared(const char* how, const char* type, const std::string& found
 std::string Segment::test(Code& code) {
   std::vector<Folded> floats, doubles, halves[4];
   constexpr Type kHalves[] = {Type::f16x2, Type::bf16x2, Type::f16, Type::bf16};
+  const auto fold = [&](const Part& part, const std::string& guard) {
+    const Value& value = this->value(part);
+    if (value.covered) return;
+    const Folded one{&value, guard};
+    if (value.type == Type::f64) doubles.push_back(one);
+    if (value.type == Type::f32 || value.type == Type::tf32) floats.push_back(one);
+    for (size_t i = 0; i < 4; ++i)
+      if (value.type == kHalves[i]) halves[i].push_back(one);
+  };
   for (const Item& item : items_) {
     const std::string guard =
         item.guard < 0 ? ""
                        : fmt::format("@{}{} ", item.instruction->predicate_negated ? "!" : "",
                                      values_[static_cast<size_t>(item.guard)].name);
-    for (const Part& result : item.results) {
-      const Value& value = this->value(result);
-      if (value.covered) continue;
-      const Folded one{&value, guard};
-      if (value.type == Type::f64) doubles.push_back(one);
-      if (value.type == Type::f32 || value.type == Type::tf32) floats.push_back(one);
-      for (size_t i = 0; i < 4; ++i)
-        if (value.type == kHalves[i]) halves[i].push_back(one);
-    }
+    for (const Part& result : item.results) fold(result, guard);
   }
+  for (const Part& state : states_) fold(state, "");
   const std::string found = added(Class::predicate);
   bool first = true;
   if (!floats.empty()) fold_floats(floats, found, first, code), first = false;

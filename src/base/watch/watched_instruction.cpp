@@ -93,7 +93,28 @@ WatchedInstruction product(const Instruction& instruction) {
     if (i == 1) made.a_count = made.sources.size();
     if (i == 2) made.b_count = made.sources.size() - made.a_count;
   }
+  made.in_place = made.results.size() == made.sources.size() - made.a_count - made.b_count;
+  for (size_t i = 0; i < made.results.size() && made.in_place; ++i) {
+    const Operand &d = *made.results[i].operand, &c = *made.sources[made.a_count + made.b_count + i].operand;
+    made.in_place = d.kind == Operand::Kind::reg && c.kind == Operand::Kind::reg && d.reg == c.reg;
+  }
   return made.kind = Kind::product, made;
+}
+
+/// wgmma.mma_async...D.A.B: {D}, A or {A}, B, scale-d, ...
+WatchedInstruction sums(const Instruction& instruction) {
+  WatchedInstruction made;
+  std::vector<vm::Element> elements;
+  for (const std::string_view part : parts_of(instruction.opcode))
+    if (const auto known = vm::element_named(part)) elements.push_back(*known);
+  if (elements.size() != 3 || instruction.operands.size() < 4) return made.kind = Kind::refused, made;
+  if (vm::format_of(elements[0]).integer) return made;
+  made.a_element = elements[1], made.b_element = elements[2];
+  append(made.results, instruction.operands[0], elements[0] == vm::Element::f16 ? Type::f16x2 : Type::f32);
+  if (instruction.operands[1].kind == Operand::Kind::vector)
+    append(made.sources, instruction.operands[1], Type::b32);
+  made.in_place = true;
+  return made.kind = Kind::sums, made;
 }
 
 WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& meaning, const ValueRanges& ranges) {
@@ -119,7 +140,7 @@ WatchedInstruction watched(const Instruction& instruction, const ValueRanges& ra
   WatchedInstruction made;
   if (!meaning) return made.kind = Kind::refused, made;
   if (meaning->flow == vm::Flow::matrix) {
-    if (instruction.form.operation == Operation::wgmma_mma_async) return made.kind = Kind::refused, made;
+    if (instruction.form.operation == Operation::wgmma_mma_async) return sums(instruction);
     return product(instruction);
   }
   if (meaning->flow == vm::Flow::copy && instruction.operands.size() == 2 &&

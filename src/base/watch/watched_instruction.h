@@ -21,13 +21,16 @@ struct WatchedInstruction {
   enum class Kind : uint8_t {
     none,     ///< nothing is born in it
     passes,   ///< nothing either, and its result is finite only if its first source is
+    refused,  ///< floats are computed, and the watch does not know it
     scalar,   ///< lane by lane; of packed types half by half
     product,  ///< a tensor-core product of a warp: sources A, B, C
-    refused   ///< floats are computed, and the watch does not know it
+    state,    ///< nothing is born in it, but it writes registers that products add to in place
+    sums      ///< wgmma: sources A where it is in registers; its sums can be read after a wait
   } kind = Kind::none;
   std::vector<FloatOperand> results, sources;
   size_t a_count = 0, b_count = 0;  ///< of a product's sources; C follows
   vm::Element a_element{}, b_element{};
+  bool in_place = false;            ///< C is D
   bool crosses = false;             ///< cvt d, high, low: half h of the result comes of source 1 - h
 };
 
