@@ -89,8 +89,9 @@ struct WatchCommand {
     Capsule capsule = program.load();
     const watch::WatchedProgram watched = watch::watched(capsule.program, options());
     const vm::MachineOptions machine = engines.make().machine;
-    const Outcome plain = vm::run(capsule.program, capsule.inputs, machine),
-                  outcome = vm::run(watched.program, capsule.inputs, machine);
+    const Outcome plain = vm::run(capsule.program, capsule.inputs, machine);
+    capsule.inputs[watch::kBufferName] = watched.buffer;
+    const Outcome outcome = vm::run(watched.program, capsule.inputs, machine);
     const Console console = output.console();
     if (outcome.trap) console.line("trap  " + outcome.trap->message);
     json births = json::array();

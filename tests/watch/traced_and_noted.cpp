@@ -20,7 +20,9 @@ TracedAndNoted traced_and_noted(const Program& program, const TensorMap& inputs,
   const WatchedProgram watched = watch::watched(program);
   made.counts = watched.counts;
   made.text = *watched.program.modules[0].ptx;
-  const Outcome outcome = vm::run(watched.program, inputs, machine);
+  TensorMap with_buffer = inputs;
+  with_buffer[kBufferName] = watched.buffer;
+  const Outcome outcome = vm::run(watched.program, with_buffer, machine);
   made.same_trap = plain.trap.has_value() == outcome.trap.has_value();
   made.trapped = plain.trap.has_value();
   if (outcome.trap && !plain.trap) made.text = outcome.trap->message + "\n" + made.text;

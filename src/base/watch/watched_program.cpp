@@ -25,7 +25,7 @@ SourceLocation location_of(const ptx::Module& module, const WatchedSite& site) {
 }  // namespace
 
 WatchedProgram watched(const Program& program, const WatchOptions& options) {
-  WatchedProgram made{program, {}, {}, {}};
+  WatchedProgram made{program, {}, {}, {}, {}};
   WatchOptions with_address = options;
   if (with_address.buffer_address == 0) with_address.buffer_address = kPlace;
   int32_t sites = 0;
@@ -44,7 +44,7 @@ WatchedProgram watched(const Program& program, const WatchOptions& options) {
   made.program.launches.swap(launches);
   made.program.outputs.push_back({kBufferName, Dtype::u8, {{"byte", bytes}}});
   made.program.places[kBufferName] = with_address.buffer_address;
-  add_fill(made.program, {kBufferName, 0}, bytes, 0, 4);
+  made.buffer = Tensor(kBufferName, Dtype::u8, {{"byte", bytes}});
   for (size_t i = 0; i < launches.size(); ++i) {
     add_fill(made.program, {kBufferName, 0}, 4, static_cast<uint32_t>(i), 4);
     made.program.launches.push_back(std::move(launches[i]));

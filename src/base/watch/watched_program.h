@@ -19,7 +19,8 @@ struct WatchedModule {
 };
 
 struct WatchedProgram {
-  Program program;  ///< one output more, kBufferName
+  Program program;  ///< one output more, kBufferName, which is an input too
+  Tensor buffer;    ///< that input: zeros
   std::vector<WatchedModule> modules;
   WatchCounts counts;
   std::vector<std::string> unwatched;
