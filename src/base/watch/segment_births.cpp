@@ -319,7 +319,7 @@ void Segment::note(const std::string& name, Code& code) {
   code.line(fmt::format("atom.global.add.u32 {}, {}, 1", word, at(place::count)));
   code.line(fmt::format("setp.ne.u32 {}, {}, 0", p, word));
   code.line(fmt::format("@{} bra {}_next", p, name));
-  code.line(fmt::format("ld.global.u32 {}, [{}]", word, buffer));
+  code.line(fmt::format("ld.global.u32 {}, [{}+{}]", word, buffer, place::current_launch));
   code.line(fmt::format("st.global.u32 {}, {}", at(place::launch), word));
   code.line(fmt::format("mov.u64 {}, %globaltimer", wide));
   code.line(fmt::format("st.global.u64 {}, {}", at(place::time), wide));
@@ -332,6 +332,7 @@ void Segment::note(const std::string& name, Code& code) {
   for (int i = 0; i < 3; ++i)
     code.line(fmt::format("st.global.u64 {}, {}", at(place::operands + 8 * i), operand_[i]));
   code.line(fmt::format("st.global.u64 {}, {}", at(place::result), result_));
+  code.line(fmt::format("red.global.add.u32 [{}+{}], 1", buffer, place::noted));
   code.line(fmt::format("bra {}_next", name));
   code.label(name + "_done");
 }
