@@ -119,7 +119,7 @@ class Engine {
           continue;
         }
       }
-      lanes += static_cast<uint64_t>(std::popcount(mask));
+      lanes += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
       if constexpr (has(hook::before)) trace_.before(warp, op, mask);
       if constexpr (Trace::stops)
         if (warp.block->trap) goto done;
@@ -210,8 +210,8 @@ class Engine {
   void note_floats(const Op& op, const void* floats, uint32_t mask) {
     ArgumentRange& range = worker_.ranges[static_cast<size_t>(op.exponential)];
     const uint32_t nans = kit_.argument_range(floats, mask, &range.smallest, &range.largest);
-    range.count += static_cast<uint64_t>(std::popcount(mask));
-    range.nans += static_cast<uint64_t>(std::popcount(nans));
+    range.count += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
+    if (nans) range.nans += static_cast<uint64_t>(std::popcount(nans));
   }
 
   /// setp.cmp.bool p|q: p = cmp bool c, q = !cmp bool c.
@@ -228,12 +228,13 @@ class Engine {
     if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
   }
 
-  /// What lanes wait for may be what others of their warp do on another path to the same place.
+  /// What lanes wait for may be what others of their warp do on another path to the same place. What runs
+  /// behind a call, with these lanes too, is no such path.
   static void take_turns(Warp& warp) {
     if (warp.stack.empty()) return;
     Split& other = warp.stack.back();
     if (other.reconverge == warp.current.reconverge && other.pc != other.reconverge &&
-        (other.mask & warp.live))
+        (other.mask & warp.live) && !(other.mask & warp.current.mask))
       std::swap(other, warp.current);
   }
 

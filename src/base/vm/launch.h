@@ -72,6 +72,7 @@ class PreparedProgram {
     std::vector<std::vector<std::byte>> initial;  ///< the same, before anything ran
   };
 
+  std::vector<std::vector<std::byte>> initial_variables(const Code&) const;
   void allocate(const TensorMap& inputs);
   void allocate(const Buffer&);
   void place_in_storage(const Buffer&);

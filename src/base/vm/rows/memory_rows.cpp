@@ -26,76 +26,111 @@ Space space_named(const std::string& word) {
   return Space::none;
 }
 
+/// Where the lanes of one ld or st find a vector element.
+struct Elements {
+  std::byte* const* host;
+  uint32_t offset, mask;
+  Places places;  ///< of whole vectors
+};
+
 /// Loads an element of T into cells of C: signed types are sign-extended to the register, others
 /// zero-extended.
 template <class T, class C>
-void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
+void load_lanes(const Elements& from, void* cell) {
   auto* to = static_cast<C*>(cell);
-  each_lane(mask, [&](int lane) {
+  if (from.places == Places::one) {
     T value;
-    std::memcpy(&value, host[lane] + offset, sizeof(T));
+    std::memcpy(&value, from.host[0] + from.offset, sizeof(T));
+    for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(value);
+    return;
+  }
+  if (from.places == Places::in_row) {
+    T row[32];
+    std::memcpy(row, from.host[0], sizeof row);
+    for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(row[lane]);
+    return;
+  }
+  each_lane(from.mask, [&](int lane) {
+    T value;
+    std::memcpy(&value, from.host[lane] + from.offset, sizeof(T));
     to[lane] = static_cast<C>(value);
   });
 }
 
 template <class C>
-void load_element(Type type, uint32_t bytes, std::byte* const* host, uint32_t offset, void* cell,
-                  uint32_t mask) {
+void load_element(Type type, uint32_t bytes, const Elements& from, void* cell) {
   const bool extend = is_signed(type);
-  if (bytes == 4)
-    return extend ? load_lanes<int32_t, C>(host, offset, cell, mask)
-                  : load_lanes<uint32_t, C>(host, offset, cell, mask);
-  if (bytes == 8) return load_lanes<uint64_t, C>(host, offset, cell, mask);
-  if (bytes == 2)
-    return extend ? load_lanes<int16_t, C>(host, offset, cell, mask)
-                  : load_lanes<uint16_t, C>(host, offset, cell, mask);
-  return extend ? load_lanes<int8_t, C>(host, offset, cell, mask)
-                : load_lanes<uint8_t, C>(host, offset, cell, mask);
+  if (bytes == 4) return extend ? load_lanes<int32_t, C>(from, cell) : load_lanes<uint32_t, C>(from, cell);
+  if (bytes == 8) return load_lanes<uint64_t, C>(from, cell);
+  if (bytes == 2) return extend ? load_lanes<int16_t, C>(from, cell) : load_lanes<uint16_t, C>(from, cell);
+  return extend ? load_lanes<int8_t, C>(from, cell) : load_lanes<uint8_t, C>(from, cell);
+}
+
+/// Of Warp::places what holds for elements: only single ones lie in a row without gaps.
+Places places_of_elements(const Warp& warp, const Op& op) {
+  return warp.places == Places::in_row && op.vector_length > 1 ? Places::apart : warp.places;
 }
 
 /// Cell of each vector element: bit i of Op::immediate is set where the register is 64 bits wide.
 bool load(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
+  Elements from{host, 0, mask, places_of_elements(warp, op)};
+  for (uint32_t i = 0; i < op.vector_length; ++i, from.offset += op.element_bytes) {
     void* cell = warp.file + op.slots[i];
     if ((op.immediate >> i) & 1)
-      load_element<uint64_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+      load_element<uint64_t>(op.type, op.element_bytes, from, cell);
     else
-      load_element<uint32_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+      load_element<uint32_t>(op.type, op.element_bytes, from, cell);
   }
   return true;
 }
 
 template <class T, class C>
-void store_lanes(std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
+void store_lanes(const Elements& to, const void* cell) {
   const auto* from = static_cast<const C*>(cell);
-  each_lane(mask, [&](int lane) {
+  if (to.places == Places::in_row) {
+    T row[32];
+    for (int lane = 0; lane < 32; ++lane) row[lane] = static_cast<T>(from[lane]);
+    std::memcpy(to.host[0], row, sizeof row);
+    return;
+  }
+  each_lane(to.mask, [&](int lane) {
     const auto value = static_cast<T>(from[lane]);
-    std::memcpy(host[lane] + offset, &value, sizeof(T));
+    std::memcpy(to.host[lane] + to.offset, &value, sizeof(T));
   });
 }
 
 template <class C>
-void store_element(uint32_t bytes, std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
-  if (bytes == 4) return store_lanes<uint32_t, C>(host, offset, cell, mask);
-  if (bytes == 8) return store_lanes<uint64_t, C>(host, offset, cell, mask);
-  if (bytes == 2) return store_lanes<uint16_t, C>(host, offset, cell, mask);
-  return store_lanes<uint8_t, C>(host, offset, cell, mask);
+void store_element(uint32_t bytes, const Elements& to, const void* cell) {
+  if (bytes == 4) return store_lanes<uint32_t, C>(to, cell);
+  if (bytes == 8) return store_lanes<uint64_t, C>(to, cell);
+  if (bytes == 2) return store_lanes<uint16_t, C>(to, cell);
+  return store_lanes<uint8_t, C>(to, cell);
 }
 
 /// Lanes that store to one address: the highest lane's value stays.
 bool store(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
+  Elements to{host, 0, mask, places_of_elements(warp, op)};
+  for (uint32_t i = 0; i < op.vector_length; ++i, to.offset += op.element_bytes) {
     const void* cell = warp.file + op.slots[i];
     if ((op.immediate >> i) & 1)
-      store_element<uint64_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+      store_element<uint64_t>(op.element_bytes, to, cell);
     else
-      store_element<uint32_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+      store_element<uint32_t>(op.element_bytes, to, cell);
   }
   return true;
+}
+
+/// A register of 128 bits is two of 64 (PTX ISA 9.7.9.8 and 9.7.9.11, "ld", "st": type .b128).
+void decode_pair(Decoder& decoder, Op& op, const Operand& data, bool is_load) {
+  const std::array<Slot, 2> halves = decoder.register_pair(data);
+  op.type = Type::b64, op.element_bytes = 8, op.vector_length = 2;
+  op.immediate = 0b11;
+  decoder.set_slots(op, {halves[0], halves[1]}, is_load ? 2 : 0);
+  op.d_cell = Cell::none;
 }
 
 /// {space}{.vN}.type of ld and st.
@@ -116,6 +151,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   }
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   decoder.address(address, op);
+  if (op.type == Type::b128) return decode_pair(decoder, op, data, is_load);
   std::vector<Operand> elements =
       data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
   if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");
@@ -147,29 +183,14 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
 }
 
-/// st.async: its bytes complete at an mbarrier as they are stored, which is one of the times that hardware
-/// may choose. s[2] + offset2: the mbarrier.
 bool store_async(Warp& warp, const Op& op, uint32_t mask) {
-  uint64_t barrier[32];
-  lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
-  if (!store(warp, op, mask)) return false;
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const uint64_t place = shared_place(warp, barrier[lane], 8, true);
-    if (place == no_shared || barrier[lane] % 8 != 0)
-      return bad_access(warp, op, lane, barrier[lane], 8, Space::shared, place != no_shared);
-    if (!complete_bytes(warp, op, lane, place, uint32_t{op.element_bytes} * op.vector_length)) return false;
-  }
-  return true;
+  return store(warp, op, mask) && complete_stored(warp, op, mask);
 }
 
 void decode_store_async(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 3, 3);
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
-  if (instruction.operands[2].kind != Operand::Kind::address)
-    decoder.fail(instruction, "expected an address in brackets");
-  std::tie(op.s[2], op.offset2) = decoder.second_address(instruction.operands[2], &op.address2_wide);
-  op.in_cluster = true;
+  decode_stored_barrier(decoder, instruction, op);
 }
 
 /// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
@@ -233,6 +254,11 @@ void add_memory_rows(std::vector<Row>& rows) {
                {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load,
                decode_load);
   add_warp_row(rows, std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types,
+               {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
+  add_warp_row(rows, "{ld,ldu}{,.global,.shared,.const,.local,.param}.b128",
+               {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load,
+               decode_load);
+  add_warp_row(rows, "st{,.global,.shared,.local,.param}.b128",
                {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
   add_warp_row(rows,
                "st.async.shared.mbarrier::complete_tx::bytes{,.v2,.v4}.{b32,u32,s32,f32,b64,u64,s64,f64}",
