@@ -40,11 +40,13 @@ struct WatchCommand {
   }
 
   static std::string shares(const json& counts) {
-    const auto instructions = counts.at("instructions").get<int64_t>(), added = counts.at("added").get<int64_t>();
-    return fmt::format("{} of {} instructions watched; {} added ({:.1f} %), {} aside",
-                       counts.at("watched").get<int64_t>(), instructions, added,
-                       100.0 * static_cast<double>(added) / static_cast<double>(std::max<int64_t>(instructions, 1)),
-                       counts.at("added_aside").get<int64_t>());
+    const auto instructions = counts.at("instructions").get<int64_t>(),
+               added = counts.at("added").get<int64_t>();
+    return fmt::format(
+        "{} of {} instructions watched; {} added ({:.1f} %), {} aside", counts.at("watched").get<int64_t>(),
+        instructions, added,
+        100.0 * static_cast<double>(added) / static_cast<double>(std::max<int64_t>(instructions, 1)),
+        counts.at("added_aside").get<int64_t>());
   }
 
   /// The text alone.
@@ -68,11 +70,11 @@ struct WatchCommand {
       const auto triple = [&](const char* name) {
         return fmt::format("({})", fmt::join(b.at(name).get<std::vector<uint32_t>>(), ","));
       };
-      output.console().line(fmt::format("{} at {}, launch {}\n  {}  {}\n  block {}, thread {}; {} in all",
-                                        b.at("kind").get<std::string>(), b.at("place").get<std::string>(),
-                                        b.at("launch").get<uint32_t>(), b.at("instruction").get<std::string>(),
-                                        b.at("example").get<std::string>(), triple("block"), triple("thread"),
-                                        b.at("count").get<uint32_t>()));
+      output.console().line(fmt::format(
+          "{} at {}, launch {}\n  {}  {}\n  block {}, thread {}; {} in all", b.at("kind").get<std::string>(),
+          b.at("place").get<std::string>(), b.at("launch").get<uint32_t>(),
+          b.at("instruction").get<std::string>(), b.at("example").get<std::string>(), triple("block"),
+          triple("thread"), b.at("count").get<uint32_t>()));
     }
   }
 
@@ -96,8 +98,8 @@ struct WatchCommand {
     const double more = static_cast<double>(outcome.lane_instructions) /
                             static_cast<double>(std::max<uint64_t>(plain.lane_instructions, 1)) -
                         1;
-    output.console().line(
-        fmt::format("{} births; {}; {:.1f} % more lane-instructions", births.size(), shares(counts), 100 * more));
+    output.console().line(fmt::format("{} births; {}; {:.1f} % more lane-instructions", births.size(),
+                                      shares(counts), 100 * more));
     output.write({{"births", births}, {"counts", counts}, {"unwatched", watched.unwatched}, {"more", more}});
     return births.empty() && !outcome.trap ? 0 : 1;
   }
@@ -120,18 +122,20 @@ struct WatchCommand {
     if (machine) variables["ASSAY_RUN"] = json{{"checks", "none"}}.dump();
     const int status = start_program(words, variables, machine ? folder : "");
     const json answer = file.read();
-    if (answer.is_null()) throw BadInput(fmt::format("{}: {}; it left no answer", words[0], ending_text(status)));
+    if (answer.is_null())
+      throw BadInput(fmt::format("{}: {}; it left no answer", words[0], ending_text(status)));
     const json& births = answer.at("births");
     print(births);
     const auto launches = answer.at("launches").get<uint32_t>();
     output.console().line(fmt::format("{} births in {} launches on {}; {}; {}: {}", births.size(), launches,
-                                      machine ? "the machine" : "the GPU", shares(answer.at("counts")), words[0],
-                                      ending_text(status)));
+                                      machine ? "the machine" : "the GPU", shares(answer.at("counts")),
+                                      words[0], ending_text(status)));
     const auto modules = answer.at("modules").get<size_t>();
     const auto left_out = answer.at("left_out").get<int64_t>();
-    output.console().line(fmt::format("{} modules watched; {} not, as they are machine code or of a library", modules,
-                                      left_out));
-    for (const json& line : answer.at("unwatched")) output.console().line("  not watched: " + line.get<std::string>());
+    output.console().line(fmt::format("{} modules watched; {} not, as they are machine code or of a library",
+                                      modules, left_out));
+    for (const json& line : answer.at("unwatched"))
+      output.console().line("  not watched: " + line.get<std::string>());
     output.write(answer);
     return births.empty() && status == 0 ? 0 : 1;
   }
@@ -139,7 +143,8 @@ struct WatchCommand {
   int run() {
     const std::string& first = words.at(0);
     if (first.ends_with(".ptx")) return rewrite(first);
-    const bool file = first.ends_with(".json") || first.ends_with(".capsule") || std::filesystem::is_directory(first);
+    const bool file =
+        first.ends_with(".json") || first.ends_with(".capsule") || std::filesystem::is_directory(first);
     return file ? run_file(first) : run_program();
   }
 };
@@ -148,12 +153,14 @@ struct WatchCommand {
 
 void add_watch(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "watch", "Notes where NaN and infinities are born while a program runs, at little cost: first births by line");
+      "watch",
+      "Notes where NaN and infinities are born while a program runs, at little cost: first births by line");
   const auto o = std::make_shared<WatchCommand>();
   command
-      ->add_option("PROGRAM", o->words,
-                   "And its arguments, behind --; or a launch file, run on the machine; or PTX, written with the "
-                   "watch in it")
+      ->add_option(
+          "PROGRAM", o->words,
+          "And its arguments, behind --; or a launch file, run on the machine; or PTX, written with the "
+          "watch in it")
       ->required();
   command->add_option("--on", o->on, "Where a program runs: cuda, vm (the machine), or auto")
       ->check(CLI::IsMember({"auto", "cuda", "vm"}))

@@ -35,7 +35,8 @@ ASSAY_CUDA int cuModuleLoadData(void* module, const void* image) {
   static const auto real = next<int (*)(void*, const void*)>("cuModuleLoadData");
   return real(module, watched(image));
 }
-ASSAY_CUDA int cuModuleLoadDataEx(void* module, const void* image, unsigned count, void* options, void* values) {
+ASSAY_CUDA int cuModuleLoadDataEx(void* module, const void* image, unsigned count, void* options,
+                                  void* values) {
   static const auto real = next<int (*)(void*, const void*, unsigned, void*, void*)>("cuModuleLoadDataEx");
   return real(module, watched(image), count, options, values);
 }
@@ -43,16 +44,18 @@ ASSAY_CUDA int cuModuleLoadFatBinary(void* module, const void* image) {
   static const auto real = next<int (*)(void*, const void*)>("cuModuleLoadFatBinary");
   return real(module, watched(image));
 }
-ASSAY_CUDA int cuLibraryLoadData(void* library, const void* image, void* options, void* values, unsigned count,
-                                 void* library_options, void* library_values, unsigned library_count) {
+ASSAY_CUDA int cuLibraryLoadData(void* library, const void* image, void* options, void* values,
+                                 unsigned count, void* library_options, void* library_values,
+                                 unsigned library_count) {
   static const auto real =
       next<int (*)(void*, const void*, void*, void*, unsigned, void*, void*, unsigned)>("cuLibraryLoadData");
-  return real(library, watched(image), options, values, count, library_options, library_values, library_count);
+  return real(library, watched(image), options, values, count, library_options, library_values,
+              library_count);
 }
 ASSAY_CUDA int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {
-  static const auto real = next<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                        void*, void**, void**)>("cuLaunchKernel");
+  static const auto real = next<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                        unsigned, void*, void**, void**)>("cuLaunchKernel");
   launching();
   return real(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);
 }
@@ -110,7 +113,8 @@ void* own_function(const char* name) {
 ASSAY_CUDA int cuGetProcAddress_v2(const char* name, void** to, int version, uint64_t flags, void* found) {
   static const auto real = next<int (*)(const char*, void**, int, uint64_t, void*)>("cuGetProcAddress_v2");
   const int status = real(name, to, version, flags, found);
-  constexpr uint64_t kPerThread = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM: functions of other names
+  constexpr uint64_t kPerThread =
+      2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM: functions of other names
   if (void* const own = own_function(name); status == 0 && own && *to && !(flags & kPerThread)) *to = own;
   return status;
 }

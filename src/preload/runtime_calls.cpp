@@ -47,33 +47,33 @@ ASSAY_CUDA void** __cudaRegisterFatBinary(void* wrapper) {
   return real(new FatBinaryWrapper{given.magic, given.version, image, given.file});
 }
 
-#define ASSAY_LAUNCH(name)                                                                           \
-  ASSAY_CUDA int name(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared,    \
-                      void* stream) {                                                                \
-    static const auto real = next<int (*)(const void*, Dim3, Dim3, void**, size_t, void*)>(#name);   \
-    launching();                                                                                     \
-    return real(kernel, grid, block, arguments, shared, stream);                                     \
+#define ASSAY_LAUNCH(name)                                                                         \
+  ASSAY_CUDA int name(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared,  \
+                      void* stream) {                                                              \
+    static const auto real = next<int (*)(const void*, Dim3, Dim3, void**, size_t, void*)>(#name); \
+    launching();                                                                                   \
+    return real(kernel, grid, block, arguments, shared, stream);                                   \
   }
 ASSAY_LAUNCH(cudaLaunchKernel)
 ASSAY_LAUNCH(cudaLaunchKernel_ptsz)
 ASSAY_LAUNCH(__cudaLaunchKernel)
 ASSAY_LAUNCH(__cudaLaunchKernel_ptsz)
 ASSAY_LAUNCH(cudaLaunchCooperativeKernel)
-#define ASSAY_LAUNCH_CONFIG(name)                                                        \
-  ASSAY_CUDA int name(const void* config, const void* kernel, void** arguments) {        \
-    static const auto real = next<int (*)(const void*, const void*, void**)>(#name);     \
-    launching();                                                                         \
-    return real(config, kernel, arguments);                                              \
+#define ASSAY_LAUNCH_CONFIG(name)                                                    \
+  ASSAY_CUDA int name(const void* config, const void* kernel, void** arguments) {    \
+    static const auto real = next<int (*)(const void*, const void*, void**)>(#name); \
+    launching();                                                                     \
+    return real(config, kernel, arguments);                                          \
   }
 ASSAY_LAUNCH_CONFIG(cudaLaunchKernelExC)
 ASSAY_LAUNCH_CONFIG(cudaLaunchKernelExC_ptsz)
 
-#define ASSAY_WAIT(name, parameter)                               \
-  ASSAY_CUDA int name(parameter x) {                              \
-    static const auto real = next<int (*)(parameter)>(#name);     \
-    const int status = real(x);                                   \
-    WatchedProcess::get().look();                                 \
-    return status;                                                \
+#define ASSAY_WAIT(name, parameter)                           \
+  ASSAY_CUDA int name(parameter x) {                          \
+    static const auto real = next<int (*)(parameter)>(#name); \
+    const int status = real(x);                               \
+    WatchedProcess::get().look();                             \
+    return status;                                            \
   }
 ASSAY_WAIT(cudaStreamSynchronize, void*)
 ASSAY_WAIT(cudaStreamSynchronize_ptsz, void*)

@@ -45,7 +45,8 @@ WatchedProcess& WatchedProcess::get() {
 
 WatchedProcess::WatchedProcess() : options_(options_from_environment()) {
   watch_.kept_registers = options_.value("kept", watch_.kept_registers);
-  void* const made = mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const made =
+      mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made != MAP_FAILED) buffer_ = static_cast<std::byte*>(made);
   watch_.buffer_address = reinterpret_cast<uint64_t>(buffer_);
 }
@@ -82,8 +83,8 @@ std::string WatchedProcess::watched(const std::string& text, const std::string& 
 const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
   if (fat_binary_bytes(image)) {
-    std::vector<std::byte> made =
-        with_texts(image, [&](const std::string& text, const std::string& path) { return watched(text, path); });
+    std::vector<std::byte> made = with_texts(
+        image, [&](const std::string& text, const std::string& path) { return watched(text, path); });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
     return images_.emplace_back(std::move(made)).data();
@@ -98,8 +99,8 @@ const void* WatchedProcess::watched_image(const void* image) {
 bool WatchedProcess::is_left_out(const void* code) {
   Dl_info info{};
   if (!dladdr(code, &info) || !info.dli_fname) return false;
-  for (const char* name : {"/libtorch", "/libcublas", "/libcudnn", "/libcusparse", "/libcusolver", "/libcufft",
-                           "/libcurand", "/libnccl", "/libnvrtc"})
+  for (const char* name : {"/libtorch", "/libcublas", "/libcudnn", "/libcusparse", "/libcusolver",
+                           "/libcufft", "/libcurand", "/libnccl", "/libnvrtc"})
     if (std::strstr(info.dli_fname, name)) return ++left_out_, true;
   return false;
 }
@@ -123,7 +124,8 @@ void WatchedProcess::look() {
   if (noted == told_) return;
   told_ = noted;
   for (const watch::NotedBirth& birth : watch::noted_births(modules_, {buffer_, used_})) {
-    const auto number = static_cast<size_t>(birth.record.site) * watch::kRecordsPerSite + static_cast<size_t>(birth.record.born);
+    const auto number = static_cast<size_t>(birth.record.site) * watch::kRecordsPerSite +
+                        static_cast<size_t>(birth.record.born);
     if (is_told_.size() <= number) is_told_.resize(number + 1);
     if (!is_told_[number]) tell(birth);
     is_told_[number] = true;
@@ -133,8 +135,8 @@ void WatchedProcess::look() {
 void WatchedProcess::tell(const watch::NotedBirth& birth) {
   const watch::Record& r = birth.record;
   fmt::print(stderr, "assay: {} at {}, launch {}: {}  {}; block ({},{},{}), thread ({},{},{})\n", birth.kind,
-             place_with_ptx_line(birth.where), r.launch, birth.instruction, birth.example, r.block[0], r.block[1],
-             r.block[2], r.thread[0], r.thread[1], r.thread[2]);
+             place_with_ptx_line(birth.where), r.launch, birth.instruction, birth.example, r.block[0],
+             r.block[1], r.block[2], r.thread[0], r.thread[1], r.thread[2]);
 }
 
 void WatchedProcess::write_result() {
@@ -143,12 +145,9 @@ void WatchedProcess::write_result() {
   if (buffer_)
     for (const watch::NotedBirth& birth : watch::noted_births(modules_, {buffer_, used_}))
       births.push_back(watch::to_json(birth));
-  const json result = {{"births", births},
-                       {"counts", watch::to_json(counts_)},
-                       {"unwatched", unwatched_},
-                       {"left_out", left_out_},
-                       {"modules", modules_.size()},
-                       {"launches", launches_}};
+  const json result = {{"births", births},           {"counts", watch::to_json(counts_)},
+                       {"unwatched", unwatched_},    {"left_out", left_out_},
+                       {"modules", modules_.size()}, {"launches", launches_}};
   std::ofstream(options_.at("result").get<std::string>()) << result.dump();
 }
 

@@ -1,8 +1,6 @@
 // Every kernel of the project and programs for Hopper, with the watch in them.
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "fuzz/generator.h"
 #include "kernels/claim.h"
 #include "kernels/kernel.h"
@@ -16,9 +14,7 @@ TEST(WatchedKernels, LeaveTheSameBitsAndNoteWhatTheTraceSees) {
   for (const Kernel& kernel : kernels()) {
     const Operator& op = find_operator(kernel.operator_name);
     Feedback feedback;
-    double added = 0;
     int cases = 0;
-    WatchCounts counts;
     for (uint64_t i = 0; cases < 1 && i < 60; ++i) {
       Case c = draw_case(kernel, op, feedback, 22, i);
       if (c.T * c.B * c.H > 100 || c.K * c.V > 3000 || !c.blocks.empty()) continue;
@@ -29,10 +25,8 @@ TEST(WatchedKernels, LeaveTheSameBitsAndNoteWhatTheTraceSees) {
       EXPECT_TRUE(made.same_outputs && made.same_trap) << token_of(c) << made.text.substr(0, 300);
       EXPECT_EQ(made.traced, made.noted) << token_of(c);
       EXPECT_FALSE(made.trapped) << token_of(c);
-      added += made.added, counts = made.counts, ++cases;
-      std::cout << token_of(c) << ": " << made.noted.size() << " births, " << counts.watched << " of "
-                << counts.instructions << " watched, added " << counts.added << ", aside " << counts.added_aside
-                << ", run " << 100 * made.added << " %" << std::endl;
+      EXPECT_LT(made.added, 1) << token_of(c);
+      ++cases;
     }
     EXPECT_GT(cases, 0) << kernel.name;
   }
@@ -53,7 +47,8 @@ TEST(WatchedHopperPrograms, LeaveTheSameBits) {
 }
 
 /// A group of wgmma is one site, its last: here of all on one line of the source.
-std::map<std::string, std::pair<bool, bool>> of_groups(const std::map<std::string, std::pair<bool, bool>>& lines) {
+std::map<std::string, std::pair<bool, bool>> of_groups(
+    const std::map<std::string, std::pair<bool, bool>>& lines) {
   std::map<std::string, std::pair<bool, bool>> groups;
   for (const auto& [line, born] : lines) {
     auto& group = groups[line.substr(line.find(' '))];
@@ -72,8 +67,7 @@ TEST(WatchedHopperPrograms, NoteBirthsInSumsOfWarpgroups) {
       {0x7f7f, 0x7f7f, false, true},   // overflow
       {0x7f80, 0x0000, true, false},   // infinity times zero: b's whole column is zero
       {0x7fc0, 0x3f80, false, false},  // came in
-      {0x7f80, 0x3f80, false, false},
-      {0x3f80, 0x3f80, false, false},
+      {0x7f80, 0x3f80, false, false}, {0x3f80, 0x3f80, false, false},
   };
   for (const Row& row : rows) {
     hopper::NamedProgram gemm = hopper_program("gemm");
@@ -91,7 +85,6 @@ TEST(WatchedHopperPrograms, NoteBirthsInSumsOfWarpgroups) {
     for (const auto& [line, born] : made.noted) nan |= born.first, infinity |= born.second;
     EXPECT_EQ(nan, row.nan) << std::hex << row.a;
     EXPECT_EQ(infinity, row.infinity) << std::hex << row.a;
-    std::cout << made.added * 100 << " % more\n";
   }
 }
 

@@ -26,7 +26,8 @@ TracedAndNoted traced_and_noted(const Program& program, const TensorMap& inputs,
   made.same_trap = plain.trap.has_value() == outcome.trap.has_value();
   made.trapped = plain.trap.has_value();
   if (outcome.trap && !plain.trap) made.text = outcome.trap->message + "\n" + made.text;
-  made.added = static_cast<double>(outcome.lane_instructions) / static_cast<double>(plain.lane_instructions) - 1;
+  made.added =
+      static_cast<double>(outcome.lane_instructions) / static_cast<double>(plain.lane_instructions) - 1;
   if (!made.same_trap || outcome.trap) return made;
   for (const auto& [name, tensor] : plain.outputs)
     made.same_outputs &= tensor.data == outcome.outputs.at(name).data;

@@ -48,12 +48,14 @@ TEST(WatchedProgram, NotesWhatTheTraceSees) {
       {"cvt.rn.bf16x2.f32 %d, %a, %b;", 3.4e38f, 1},
       {"add.rn.f32 %d, %a, %b;", 1, 2},
       // An infinity that a division hides, a NaN of it beside, both in one segment.
-      {"mul.rn.f32 %f0, %a, %a; rcp.approx.f32 %f1, %f0; sub.rn.f32 %f2, %f0, %f0; mov.b32 %d, %f1;", 1e30f, 1},
+      {"mul.rn.f32 %f0, %a, %a; rcp.approx.f32 %f1, %f0; sub.rn.f32 %f2, %f0, %f0; mov.b32 %d, %f1;", 1e30f,
+       1},
       // In place, and under a guard that holds for some lanes.
       {"mul.rn.f32 %a, %a, %a; setp.gt.f32 %p0, %b, 0f3F800000; @%p0 mul.rn.f32 %a, %a, %b; mov.b32 %d, %a;",
        1.5e19f, 4},
       {"setp.gt.f32 %p0, %b, 0f3F800000; @!%p0 mul.rn.f32 %a, %a, %a; mov.b32 %d, %a;", 1.5e30f, 4},
-      {"cvt.f64.f32 %fd0, %a; mul.rn.f64 %fd0, %fd0, %fd0; mul.rn.f64 %fd1, %fd0, %fd0; mul.rn.f64 %fd1, %fd1, "
+      {"cvt.f64.f32 %fd0, %a; mul.rn.f64 %fd0, %fd0, %fd0; mul.rn.f64 %fd1, %fd0, %fd0; mul.rn.f64 %fd1, "
+       "%fd1, "
        "%fd1; mul.rn.f64 %fd1, %fd1, %fd1; cvt.rn.f32.f64 %d, %fd1;",
        1e38f, 1},
   };

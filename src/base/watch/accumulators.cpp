@@ -66,7 +66,8 @@ void Accumulators::require_finite(int32_t reg, int half, const std::string& pred
 void Accumulators::set(int32_t reg, int half, const std::string& is_nan, const std::string& is_infinite,
                        Code& code) const {
   const int at = place(reg, half);
-  for (const auto& [word, is] : {std::pair{nan_word(at), is_nan}, std::pair{infinite_word(at), is_infinite}}) {
+  for (const auto& [word, is] :
+       {std::pair{nan_word(at), is_nan}, std::pair{infinite_word(at), is_infinite}}) {
     code.line(fmt::format("and.b32 {0}, {0}, {1:#x}", word, ~bit(at)));
     code.line(fmt::format("@{0} or.b32 {1}, {1}, {2:#x}", is, word, bit(at)));
   }

@@ -27,8 +27,10 @@ class Accumulators {
   void emit(Code&);
 
   /// A predicate is left true only if element `half` of the register was no NaN; or finite.
-  void require_number(int32_t reg, int half, const std::string& predicate, const std::string& scratch, Code&) const;
-  void require_finite(int32_t reg, int half, const std::string& predicate, const std::string& scratch, Code&) const;
+  void require_number(int32_t reg, int half, const std::string& predicate, const std::string& scratch,
+                      Code&) const;
+  void require_finite(int32_t reg, int half, const std::string& predicate, const std::string& scratch,
+                      Code&) const;
   /// Notes what the element is now.
   void set(int32_t reg, int half, const std::string& is_nan, const std::string& is_infinite, Code&) const;
 

@@ -16,7 +16,7 @@ namespace place {
 inline constexpr int head = 64;           ///< before the first record
 inline constexpr int current_launch = 0;  ///< in the head: the number of the launch, as whoever launches says
 inline constexpr int noted = 4;           ///< in the head: records that hold something
-inline constexpr int record = 80;  ///< of one record
+inline constexpr int record = 80;         ///< of one record
 inline constexpr int count = 0, launch = 4, time = 8, block = 16, thread = 28, operands = 40, result = 64;
 }  // namespace place
 

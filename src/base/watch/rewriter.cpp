@@ -66,8 +66,9 @@ struct Extent {
 
 class FunctionRewriter {
  public:
-  FunctionRewriter(std::string_view text, const ptx::Module& module, int32_t function, std::vector<Extent> extents,
-                   size_t from, const WatchOptions& options, WatchedText& made, int32_t first_site)
+  FunctionRewriter(std::string_view text, const ptx::Module& module, int32_t function,
+                   std::vector<Extent> extents, size_t from, const WatchOptions& options, WatchedText& made,
+                   int32_t first_site)
       : text_(text),
         f_(module.functions[static_cast<size_t>(function)]),
         number_(function),
@@ -111,8 +112,10 @@ class FunctionRewriter {
     depth_.assign(f_.body.size(), 1);
     // The name of an entry or function is followed by its parameters, or by its body.
     size_t at = text_.rfind(f_.name, extents_[0].begin);
-    while (at != text_.npos && at >= from_ && !is_header(at)) at = at == 0 ? text_.npos : text_.rfind(f_.name, at - 1);
-    each_character(text_, at, extents_[0].begin, [&](size_t i, char c) { return c == '{' ? opening_ = i, false : true; });
+    while (at != text_.npos && at >= from_ && !is_header(at))
+      at = at == 0 ? text_.npos : text_.rfind(f_.name, at - 1);
+    each_character(text_, at, extents_[0].begin,
+                   [&](size_t i, char c) { return c == '{' ? opening_ = i, false : true; });
     int depth = 0;
     size_t behind = opening_;
     for (size_t i = 0; i <= extents_.size(); ++i) {
@@ -129,7 +132,9 @@ class FunctionRewriter {
   }
   /// Whether the function's name at `at` is that of its definition.
   bool is_header(size_t at) const {
-    const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; };
+    const auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
+    };
     const char before = at ? text_[at - 1] : ' ', after = text_[at + f_.name.size()];
     return !is_name(before) && before != '.' && !is_name(after);
   }
@@ -199,11 +204,13 @@ class FunctionRewriter {
     if (states.empty()) return states;
     std::string guard;
     if (in.predicate >= 0)
-      guard = fmt::format("@{}{} ", in.predicate_negated ? "!" : "", f_.registers[static_cast<size_t>(in.predicate)].name);
+      guard = fmt::format("@{}{} ", in.predicate_negated ? "!" : "",
+                          f_.registers[static_cast<size_t>(in.predicate)].name);
     accumulators_.forget(states, guard, code);
     const bool literal = in.form.operation == ptx::Operation::mov && in.operands.size() == 2 &&
                          in.operands[1].kind == ptx::Operand::Kind::immediate;
-    if (literal && std::isfinite(value_of(accumulators_.type(states[0]), literal_bits(in.operands[1], accumulators_.type(states[0])))))
+    if (literal && std::isfinite(value_of(accumulators_.type(states[0]),
+                                          literal_bits(in.operands[1], accumulators_.type(states[0])))))
       states.clear();
     return states;
   }
@@ -217,7 +224,10 @@ class FunctionRewriter {
     for (const FloatOperand& result : what.results)
       if (result.operand->kind == ptx::Operand::Kind::reg) registers.push_back(result.operand->reg);
     if (adds.kind == ptx::Operand::Kind::reg) {
-      accumulators_.forget(registers, fmt::format("@{}{} ", adds.negated ? "" : "!", f_.registers[static_cast<size_t>(adds.reg)].name), code);
+      accumulators_.forget(
+          registers,
+          fmt::format("@{}{} ", adds.negated ? "" : "!", f_.registers[static_cast<size_t>(adds.reg)].name),
+          code);
     } else if (adds.bits == 0) {
       accumulators_.forget(registers, "", code);
       accumulators_.emit(code);
@@ -240,7 +250,8 @@ class FunctionRewriter {
   /// Behind a wait for all wgmma: those with the same sums are one site, the last of them.
   void take_sums(int32_t number, Insertions& insertions) {
     std::map<int32_t, std::vector<Multiplication>> groups;
-    for (Multiplication& wgmma : in_flight_) groups[wgmma.watched.results[0].operand->reg].push_back(std::move(wgmma));
+    for (Multiplication& wgmma : in_flight_)
+      groups[wgmma.watched.results[0].operand->reg].push_back(std::move(wgmma));
     in_flight_.clear();
     for (auto& [reg, group] : groups) {
       Code code;
@@ -260,7 +271,8 @@ class FunctionRewriter {
     site.result = what.results[0].type;
     for (size_t k = 0; k < what.sources.size() && !site.product; ++k) {
       site.sources.push_back(what.sources[k].type);
-      site.positions.push_back(static_cast<uint8_t>(what.sources[k].operand - f_.body[static_cast<size_t>(number)].operands.data()));
+      site.positions.push_back(static_cast<uint8_t>(what.sources[k].operand -
+                                                    f_.body[static_cast<size_t>(number)].operands.data()));
     }
     made_.sites.push_back(std::move(site));
     ++made_.counts.watched;
@@ -299,10 +311,10 @@ class FunctionRewriter {
   size_t most_in_flight_ = 0;
   Code aside_;
   size_t opening_ = 0, closing_ = 0;
-  std::vector<int> depth_;            ///< by instruction; 1: the function's own scope
-  std::vector<bool> starts_;          ///< a label stands before it
-  std::vector<int32_t> last_use_;     ///< by register, in the order of the text
-  std::vector<bool> scoped_;          ///< by register: named in inner scopes alone
+  std::vector<int> depth_;         ///< by instruction; 1: the function's own scope
+  std::vector<bool> starts_;       ///< a label stands before it
+  std::vector<int32_t> last_use_;  ///< by register, in the order of the text
+  std::vector<bool> scoped_;       ///< by register: named in inner scopes alone
   std::vector<vm::TextSignature> signatures_;
 };
 
@@ -326,19 +338,21 @@ WatchedText rewritten(std::string_view text, const ptx::Module& module, const Wa
   std::vector<size_t> lines{0};
   for (size_t i = 0; i < text.size(); ++i)
     if (text[i] == '\n') lines.push_back(i + 1);
-  insertions.add(behind_header(text), fmt::format("\n.visible .global .align 8 .u64 {} = {};\n", kBufferVariable,
-                                                  options.buffer_address));
+  insertions.add(behind_header(text), fmt::format("\n.visible .global .align 8 .u64 {} = {};\n",
+                                                  kBufferVariable, options.buffer_address));
   size_t from = 0;
   for (size_t f = 0; f < module.functions.size(); ++f) {
     const ptx::Function& function = module.functions[f];
     if (function.body.empty()) continue;
     std::vector<Extent> extents;
     for (const ptx::Instruction& in : function.body) {
-      const size_t begin = lines[static_cast<size_t>(in.ptx_line - 1)] + static_cast<size_t>(in.ptx_column - 1);
+      const size_t begin =
+          lines[static_cast<size_t>(in.ptx_line - 1)] + static_cast<size_t>(in.ptx_column - 1);
       extents.push_back({begin, text.find(';', begin) + 1});
     }
     const size_t last = extents.back().end;
-    FunctionRewriter(text, module, static_cast<int32_t>(f), std::move(extents), from, options, made, first_site)
+    FunctionRewriter(text, module, static_cast<int32_t>(f), std::move(extents), from, options, made,
+                     first_site)
         .run(insertions);
     from = last;
   }

@@ -17,7 +17,8 @@ namespace assay::watch {
 
 struct WatchOptions {
   int kept_registers = 24;
-  uint64_t buffer_address = 0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
+  uint64_t buffer_address =
+      0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
 };
 
 /// The module variable that holds the buffer's address: 64 bits; while it is 0, nothing is noted.

@@ -95,8 +95,8 @@ void Segment::before(const ptx::Instruction& instruction, const WatchedInstructi
   if (passed.value >= 0) origin_[watched.results[0].operand->reg] = passed;
 }
 
-void Segment::after(const ptx::Instruction&, const WatchedInstruction& watched, const std::vector<bool>& scoped,
-                    int32_t site, Code& code) {
+void Segment::after(const ptx::Instruction&, const WatchedInstruction& watched,
+                    const std::vector<bool>& scoped, int32_t site, Code& code) {
   begun_.site = site;
   for (const FloatOperand& result : watched.results) {
     if (result.operand->kind != ptx::Operand::Kind::reg) continue;  // "_"
@@ -144,7 +144,8 @@ void Segment::cover() {
   for (const Item& item : items_) {
     if (item.guard >= 0) continue;
     for (const Part& source : item.sources)
-      if (source.reaches_result && source.origin >= 0) values_[static_cast<size_t>(source.origin)].covered = true;
+      if (source.reaches_result && source.origin >= 0)
+        values_[static_cast<size_t>(source.origin)].covered = true;
   }
 }
 

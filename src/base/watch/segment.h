@@ -38,8 +38,8 @@ class Segment {
   void before(const ptx::Instruction&, const WatchedInstruction&, const std::vector<bool>& scoped,
               const std::vector<int32_t>& writes, Code&);
   /// What has to stand behind it.
-  void after(const ptx::Instruction&, const WatchedInstruction&, const std::vector<bool>& scoped, int32_t site,
-             Code&);
+  void after(const ptx::Instruction&, const WatchedInstruction&, const std::vector<bool>& scoped,
+             int32_t site, Code&);
 
   /// Whether results of the segment lie in registers that a product adds to in place.
   bool holds(const WatchedInstruction& product) const;
@@ -59,7 +59,7 @@ class Segment {
   struct Value {
     std::string name;  ///< the register that holds it now
     ptx::Type type = ptx::Type::none;
-    int32_t reg = -1;  ///< of the program, as long as it holds it; -1: a copy
+    int32_t reg = -1;      ///< of the program, as long as it holds it; -1: a copy
     bool covered = false;  ///< not finite only if another one is not
   };
   struct Part {
@@ -74,9 +74,9 @@ class Segment {
     const ptx::Instruction* instruction = nullptr;
     WatchedInstruction watched;
     std::vector<Part> sources, results;
-    int guard = -1;  ///< value
+    int guard = -1;                     ///< value
     std::vector<Multiplication> group;  ///< of sums
-    std::string made;  ///< of a product: the register with a result that was born
+    std::string made;                   ///< of a product: the register with a result that was born
   };
   /// A result element, or what it came of, as f32 or f64.
   struct Element {
@@ -119,7 +119,7 @@ class Segment {
   void infinity_born(const std::string& p, const Element& made, const std::vector<Element>& of, Code&);
   void note_accumulator(const Part&, Code&);
   void mark(const Item&, int number, const std::string& nan, const std::string& infinity, Code&);
-  std::string without_infinities(const std::string& name, ptx::Type, vm::Element, Code&);
+  std::string without_infinities(const std::string& name, vm::Element, Code&);
   void note(const std::string& name, Code&);
   void load(const Item&, Code&);
   void widen(const std::string& to, const Part&, Code&);
@@ -135,9 +135,10 @@ class Segment {
                    const std::string& name, Code&);
   std::string flags_of_rows(const Multiplication&, Code&);
   void place_element(const std::string& e, const std::string& row, const std::string& column, Code&);
-  void find_special(const std::string& bits, vm::Element, const std::string& nan, const std::string& infinite, Code&);
-  std::string element_address(const std::string& descriptor, bool mn_major, vm::Element, const std::string& line,
-                              const std::string& k, Code&);
+  void find_special(const std::string& bits, vm::Element, const std::string& nan, const std::string& infinite,
+                    Code&);
+  std::string element_address(const std::string& descriptor, bool mn_major, vm::Element,
+                              const std::string& line, const std::string& k, Code&);
 
   const ptx::Function& function_;
   AddedRegisters& registers_;

@@ -78,7 +78,8 @@ std::vector<Segment::Element> Segment::elements(const std::string& name, Type ty
   }
 }
 
-void Segment::nan_born(const std::string& p, const Element& made, const std::vector<Element>& of, Code& code) {
+void Segment::nan_born(const std::string& p, const Element& made, const std::vector<Element>& of,
+                       Code& code) {
   code.line(fmt::format("setp.nan.{} {}, {}, {}", suffix(made.wide), p, made.name, made.name));
   for (const Element& e : of)
     if (!e.finite) code.line(fmt::format("setp.num.and.{0} {1}, {2}, {2}, {1}", suffix(e.wide), p, e.name));
@@ -141,7 +142,7 @@ void Segment::births_of_scalar(const Item& item, int number, Code& code) {
 }
 
 /// The same register with the largest finite number, or one near it, where an element is infinite.
-std::string Segment::without_infinities(const std::string& name, Type type, vm::Element element, Code& code) {
+std::string Segment::without_infinities(const std::string& name, vm::Element element, Code& code) {
   const vm::ElementFormat& format = vm::format_of(element);
   if (!format.infinities) return name;
   if (format.bits >= 32) {  // f64, tf32: lower bits of a word are cut off
@@ -156,7 +157,6 @@ std::string Segment::without_infinities(const std::string& name, Type type, vm::
     code.line(fmt::format("selp.{0} {1}, 0, {1}, {2}", bits, value, p));
     return value;
   }
-  (void)type;
   // All elements of a word at a time: 1 is taken from those that are infinite.
   uint32_t magnitudes = 0, infinities = 0, signs = 0;
   for (int at = 0; at < 32; at += format.bits) {
@@ -166,8 +166,8 @@ std::string Segment::without_infinities(const std::string& name, Type type, vm::
   }
   const std::string t = added(Class::word), value = added(Class::word);
   code.line(fmt::format("and.b32 {}, {}, {:#x}", t, name, magnitudes));
-  code.line(fmt::format("xor.b32 {0}, {0}, {1:#x}", t, infinities));   // zero where it is infinite
-  code.line(fmt::format("add.u32 {0}, {0}, {1:#x}", t, magnitudes));   // the sign where it is not
+  code.line(fmt::format("xor.b32 {0}, {0}, {1:#x}", t, infinities));  // zero where it is infinite
+  code.line(fmt::format("add.u32 {0}, {0}, {1:#x}", t, magnitudes));  // the sign where it is not
   code.line(fmt::format("not.b32 {0}, {0}", t));
   code.line(fmt::format("and.b32 {0}, {0}, {1:#x}", t, signs));
   code.line(fmt::format("shr.u32 {0}, {0}, {1}", t, format.bits - 1));
@@ -183,7 +183,7 @@ std::vector<std::string> Segment::finite_factors(const Item& item, bool clean, C
   for (size_t i = 0; i < a + b; ++i) {
     std::string name = values_[static_cast<size_t>(item.sources[i].value)].name;
     const vm::Element element = i < a ? item.watched.a_element : item.watched.b_element;
-    if (clean) name = without_infinities(name, item.sources[i].type, element, code);
+    if (clean) name = without_infinities(name, element, code);
     (i < a ? left : right).push_back(name);
   }
   const bool wide_factors = item.sources[0].type == Type::f64, wide_sums = item.results[0].type == Type::f64;
@@ -215,7 +215,8 @@ void Segment::births_of_product(Item& item, int number, Code& code) {
     std::vector<Element> added_to{{"", false, true}};
     if (!item.watched.in_place) added_to = elements(item.sources[factors + i], code);
     added_to.resize(made.size(), added_to[0]);
-    const std::vector<Element> clean = elements(finite[i], type, code), number_of = elements(numbers[i], type, code);
+    const std::vector<Element> clean = elements(finite[i], type, code),
+                               number_of = elements(numbers[i], type, code);
     for (size_t half = 0; half < made.size(); ++half) {
       const std::string nan = added(Class::predicate), infinity = added(Class::predicate);
       nan_born(nan, made[half], {added_to[half], number_of[half]}, code);
@@ -273,8 +274,7 @@ void Segment::load(const Item& item, Code& code) {
     code.line(fmt::format("setp.eq.u32 {}, {}, 0", p, kind_));
     code.line(fmt::format("selp.b64 {}, {}, {}, {}", result_, wide ? "0x7FFFFFFFFFFFFFFF" : "0x7FFF7FFF",
                           infinite, p));
-    if (item.results[0].type == Type::f32)
-      code.line(fmt::format("@{} mov.b64 {}, 0x7FFFFFFF", p, result_));
+    if (item.results[0].type == Type::f32) code.line(fmt::format("@{} mov.b64 {}, 0x7FFFFFFF", p, result_));
     return;
   }
   for (size_t i = 0; i < item.sources.size() && i < 3; ++i) widen(operand_[i], item.sources[i], code);
@@ -287,7 +287,8 @@ void Segment::note(const std::string& name, Code& code) {
                     address = added(Class::wide), buffer = added(Class::wide), word = added(Class::word),
                     wide = added(Class::wide), p = added(Class::predicate);
   kind_ = added(Class::word), result_ = added(Class::wide);
-  for (std::string& operand : operand_) operand = added(Class::wide), code.line(fmt::format("mov.b64 {}, 0", operand));
+  for (std::string& operand : operand_)
+    operand = added(Class::wide), code.line(fmt::format("mov.b64 {}, 0", operand));
   code.line(fmt::format("ld.global.u64 {}, [{}]", buffer, kBufferVariable));
   code.line(fmt::format("setp.eq.b64 {}, {}, 0", p, buffer));
   code.line(fmt::format("@{} mov.b64 {}, 0", p, mask_));
@@ -312,7 +313,8 @@ void Segment::note(const std::string& name, Code& code) {
     if (i + 1 < items_.size()) code.line(fmt::format("bra {}_note", name));
   }
   code.label(name + "_note");
-  code.line(fmt::format("add.u32 {0}, {0}, {1}", item, items_[0].site));  // sites of a segment follow each other
+  code.line(
+      fmt::format("add.u32 {0}, {0}, {1}", item, items_[0].site));  // sites of a segment follow each other
   code.line(fmt::format("mad.lo.u32 {0}, {0}, {1}, {2}", item, kRecordsPerSite, kind_));
   code.line(fmt::format("mad.wide.u32 {}, {}, {}, {}", address, item, place::record, buffer));
   const auto at = [&](int offset) { return fmt::format("[{}+{}]", address, place::head + offset); };

@@ -34,10 +34,10 @@ std::string Segment::test(Code& code) {
       if (value.type == kHalves[i]) halves[i].push_back(one);
   };
   for (const Item& item : items_) {
-    const std::string guard =
-        item.guard < 0 ? ""
-                       : fmt::format("@{}{} ", item.instruction->predicate_negated ? "!" : "",
-                                     values_[static_cast<size_t>(item.guard)].name);
+    const std::string guard = item.guard < 0
+                                  ? ""
+                                  : fmt::format("@{}{} ", item.instruction->predicate_negated ? "!" : "",
+                                                values_[static_cast<size_t>(item.guard)].name);
     for (const Part& result : item.results) fold(result, guard);
   }
   for (const Part& state : states_) fold(state, "");
@@ -101,7 +101,8 @@ void Segment::fold_halves(const std::vector<Folded>& all, Type type, const std::
   code.line(fmt::format("mov.{} {}, 0", bits, zero));
   code.line(fmt::format("mov.{} {}, 0", bits, sum));
   for (const Folded& one : all)
-    code.line(fmt::format("{0}fma.rn.{1} {2}, {3}, {4}, {2}", one.guard, name_of(type), sum, one.value->name, zero));
+    code.line(fmt::format("{0}fma.rn.{1} {2}, {3}, {4}, {2}", one.guard, name_of(type), sum, one.value->name,
+                          zero));
   code.line(compared("ne", bits, found, first, sum + ", 0"));
 }
 

@@ -23,7 +23,8 @@ Segment::Candidates Segment::candidates(Item& item, Code& code) {
         code.line(fmt::format("mov.b64 {}, 0", made.nan.back()));
         code.line(fmt::format("mov.b64 {}, 0", made.infinite.back()));
       }
-      const std::string nan = added(Class::predicate), infinite = added(Class::predicate), scratch = added(Class::word);
+      const std::string nan = added(Class::predicate), infinite = added(Class::predicate),
+                        scratch = added(Class::word);
       nan_born(nan, sums[half], {}, code);
       accumulators_.require_number(reg, static_cast<int>(half), nan, scratch, code);
       infinity_born(infinite, sums[half], {}, code);
@@ -45,7 +46,8 @@ void Segment::find_special(const std::string& bits, vm::Element element, const s
                  most = ((1u << format.exponent_bits) - 1) << (format.fraction_bits + format.dropped_bits);
   const std::string magnitude = added(Class::word), p = added(Class::predicate);
   code.line(fmt::format("and.b32 {}, {}, {:#x}", magnitude, bits, magnitudes));
-  code.line(fmt::format("setp.gt.u32 {}, {}, {:#x}", p, magnitude, format.infinities ? most : magnitudes - 1));
+  code.line(
+      fmt::format("setp.gt.u32 {}, {}, {:#x}", p, magnitude, format.infinities ? most : magnitudes - 1));
   code.line(fmt::format("@{} mov.b32 {}, 1", p, nan));
   if (!format.infinities) return;
   code.line(fmt::format("setp.eq.u32 {}, {}, {:#x}", p, magnitude, most));
@@ -67,7 +69,8 @@ std::string Segment::element_address(const std::string& descriptor, bool mn_majo
     return word("shl.b32 {}, " + raw + ", 4");
   };
   const std::string start = field(low, 0), leading = field(low, 16), stride = field(high, 0),
-                    base = word("bfe.u32 {}, " + high + ", 17, 3"), kind = word("shr.u32 {}, " + high + ", 30");
+                    base = word("bfe.u32 {}, " + high + ", 17, 3"),
+                    kind = word("shr.u32 {}, " + high + ", 30");
   code.line(fmt::format("setp.eq.u32 {}, {}, 0", flat, kind));
   // Bytes of a swizzled line: 128, 64, 32 for 1, 2, 3; 16 where nothing is swizzled. Their pieces of 16.
   const std::string pieces_or_16 = word("mov.b32 {}, 16"),
@@ -77,13 +80,17 @@ std::string Segment::element_address(const std::string& descriptor, bool mn_majo
   // K-major: `line` is the row; MN-major: k is, and the row counts along it.
   const int shift = vm::format_of(element).bits == 32 ? 2 : vm::format_of(element).bits == 16 ? 1 : 0;
   const std::string along = word("shl.b32 {}, " + (mn_major ? line : k) + fmt::format(", {}", shift)),
-                    piece = word("shr.u32 {}, " + along + ", 4"), inside = word("and.b32 {}, " + along + ", 15");
+                    piece = word("shr.u32 {}, " + along + ", 4"),
+                    inside = word("and.b32 {}, " + along + ", 15");
   const std::string& across = mn_major ? k : line;
-  const std::string in_atom = word("and.b32 {}, " + across + ", 7"), atom = word("shr.u32 {}, " + across + ", 3");
-  const std::string by_atom = mn_major ? word("selp.b32 {}, " + leading + ", " + stride + ", " + flat) : stride;
+  const std::string in_atom = word("and.b32 {}, " + across + ", 7"),
+                    atom = word("shr.u32 {}, " + across + ", 3");
+  const std::string by_atom =
+      mn_major ? word("selp.b32 {}, " + leading + ", " + stride + ", " + flat) : stride;
   std::string offset;
   if (mn_major) {
-    const std::string mask = word("sub.u32 {}, " + pieces + ", 1"), in_line = word("and.b32 {}, " + piece + ", " + mask),
+    const std::string mask = word("sub.u32 {}, " + pieces + ", 1"),
+                      in_line = word("and.b32 {}, " + piece + ", " + mask),
                       at = word("shl.b32 {}, " + in_line + ", 4"),
                       turns = word("div.u32 {}, " + piece + ", " + pieces),
                       by_turn = word("selp.b32 {}, " + stride + ", " + leading + ", " + flat);
@@ -95,9 +102,12 @@ std::string Segment::element_address(const std::string& descriptor, bool mn_majo
   const std::string in_lines = word("mad.lo.u32 {}, " + in_atom + ", " + line_bytes + ", " + start),
                     in_atoms = word("mad.lo.u32 {}, " + atom + ", " + by_atom + ", " + in_lines),
                     plain = word("add.u32 {}, " + in_atoms + ", " + offset);
-  const std::string row = word("shr.u32 {}, " + plain + ", 7"), moved = word("sub.u32 {}, " + row + ", " + base),
-                    mask = word("sub.u32 {}, " + pieces + ", 1"), turn = word("and.b32 {}, " + moved + ", " + mask),
-                    bits = word("shl.b32 {}, " + turn + ", 4"), place = word("xor.b32 {}, " + plain + ", " + bits);
+  const std::string row = word("shr.u32 {}, " + plain + ", 7"),
+                    moved = word("sub.u32 {}, " + row + ", " + base),
+                    mask = word("sub.u32 {}, " + pieces + ", 1"),
+                    turn = word("and.b32 {}, " + moved + ", " + mask),
+                    bits = word("shl.b32 {}, " + turn + ", 4"),
+                    place = word("xor.b32 {}, " + plain + ", " + bits);
   return word("add.u32 {}, " + place + ", " + inside);
 }
 
@@ -129,7 +139,8 @@ std::string Segment::flags_of_rows(const Multiplication& wgmma, Code& code) {
 
 /// Element e of a lane: row g + 8 (e / 2 mod 2) of its warp's 16, column 8 (e / 4) + 2 t + e mod 2. Leaves
 /// e / 2 mod 2 in `e`.
-void Segment::place_element(const std::string& e, const std::string& row, const std::string& column, Code& code) {
+void Segment::place_element(const std::string& e, const std::string& row, const std::string& column,
+                            Code& code) {
   const std::string t = added(Class::word), k = added(Class::word), bits = added(Class::word);
   const auto line = [&](const std::string& text) { code.line(text); };
   line(fmt::format("mov.u32 {}, %laneid", t));
@@ -183,10 +194,12 @@ void Segment::reject_word(const Multiplication& wgmma, const Candidates& candida
   const std::vector<ptx::Operand>& operands = wgmma.instruction->operands;
   const auto transposed = [&](size_t i) { return i < operands.size() && operands[i].bits == 1; };
   const bool in_registers = !rows.empty(), halves = vm::format_of(w.a_element).bits == 16;
-  const bool a_by_column = halves && !in_registers && transposed(6), b_by_row = halves && transposed(in_registers ? 6 : 7);
+  const bool a_by_column = halves && !in_registers && transposed(6),
+             b_by_row = halves && transposed(in_registers ? 6 : 7);
   line(fmt::format("mov.b32 {}, 0", k));
   code.label(name + "_k");
-  const auto look = [&](const std::string& descriptor, bool mn_major, vm::Element element, const std::string& at) {
+  const auto look = [&](const std::string& descriptor, bool mn_major, vm::Element element,
+                        const std::string& at) {
     const std::string address = element_address(descriptor, mn_major, element, at, k, code);
     const int width = vm::format_of(element).bits;
     line(fmt::format("ld.shared.u{} {}, [{}]", width, bits, address));
@@ -210,14 +223,18 @@ void Segment::reject_word(const Multiplication& wgmma, const Candidates& candida
 void Segment::births_of_sums(Item& item, const std::string& name, int number, Code& code) {
   const Candidates left = candidates(item, code);
   std::vector<std::string> rows;  // while the whole warp is here
-  for (const Multiplication& wgmma : item.group) rows.push_back(wgmma.a.empty() ? flags_of_rows(wgmma, code) : "");
+  for (const Multiplication& wgmma : item.group)
+    rows.push_back(wgmma.a.empty() ? flags_of_rows(wgmma, code) : "");
   for (size_t w = 0; w < item.group.size(); ++w)
     for (size_t word = 0; word < left.nan.size(); ++word)
-      reject_word(item.group[w], left, word, rows[w], fmt::format("{}_sums{}_{}_{}", name, number, w, word), code);
-  const std::string nan = added(Class::predicate), infinite = added(Class::predicate), all = added(Class::wide);
+      reject_word(item.group[w], left, word, rows[w], fmt::format("{}_sums{}_{}_{}", name, number, w, word),
+                  code);
+  const std::string nan = added(Class::predicate), infinite = added(Class::predicate),
+                    all = added(Class::wide);
   for (const auto& [p, words] : {std::pair{nan, &left.nan}, std::pair{infinite, &left.infinite}}) {
     code.line(fmt::format("mov.b64 {}, {}", all, words->front()));
-    for (size_t i = 1; i < words->size(); ++i) code.line(fmt::format("or.b64 {0}, {0}, {1}", all, (*words)[i]));
+    for (size_t i = 1; i < words->size(); ++i)
+      code.line(fmt::format("or.b64 {0}, {0}, {1}", all, (*words)[i]));
     code.line(fmt::format("setp.ne.b64 {}, {}, 0", p, all));
   }
   mark(item, number, nan, infinite, code);

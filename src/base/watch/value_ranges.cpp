@@ -64,7 +64,8 @@ Range product(const Range& a, const Range& b) {
 /// 1 / r, of approximate functions too.
 Range reciprocal(const Range& r) {
   if (r.least < 2 * smallest_normal && r.most > -2 * smallest_normal) return {-infinity, infinity, r.nan};
-  return {1 / r.most / (r.most > 0 ? slack : 1 / slack), 1 / r.least * (r.least > 0 ? slack : 1 / slack), r.nan};
+  return {1 / r.most / (r.most > 0 ? slack : 1 / slack), 1 / r.least * (r.least > 0 ? slack : 1 / slack),
+          r.nan};
 }
 
 /// min and max hand on the number where one operand is NaN; with .NaN the NaN.
@@ -99,7 +100,8 @@ Range exact_result(const Form& form, const std::array<Range, 3>& x) {
       return sum(product(a, b), x[2]);
     case Operation::div: {
       Range r = product(a, reciprocal(b));
-      r.nan = a.nan || b.nan || (holds_zero(a) && holds_zero(b)) || (reaches_infinity(a) && reaches_infinity(b));
+      r.nan =
+          a.nan || b.nan || (holds_zero(a) && holds_zero(b)) || (reaches_infinity(a) && reaches_infinity(b));
       r.nan |= form.approximate && reaches_infinity(a);  // of divisors beyond 2^126
       return r;
     }
@@ -167,7 +169,8 @@ Range rounded(const Form& form, Type type, Range r) {
     const double largest = largest_of(type);
     return {std::clamp(r.least, -largest, largest), std::clamp(r.most, -largest, largest), r.nan};
   }
-  if (form.operation == Operation::cvt && form.rounding >= Rounding::rni) return r;  // no larger than they were
+  if (form.operation == Operation::cvt && form.rounding >= Rounding::rni)
+    return r;  // no larger than they were
   const double overflow = overflow_of(type, form.rounding);
   if (r.most >= overflow) r.most = infinity;
   if (r.least <= -overflow) r.least = -infinity;
@@ -195,7 +198,8 @@ ValueRanges::ValueRanges(const ptx::Function& function) : facts_(function.regist
     for (const ptx::Instruction& instruction : function.body) {
       Type type = Type::none;
       const Range made = made_by(instruction, &type);
-      const bool one = instruction.operands.size() > 1 && instruction.operands[0].kind == ptx::Operand::Kind::reg;
+      const bool one =
+          instruction.operands.size() > 1 && instruction.operands[0].kind == ptx::Operand::Kind::reg;
       for (const int32_t reg : vm::signature_of(instruction).writes)
         changed |= one ? meet(reg, type, made) : meet(reg, Type::none, anything);
     }

@@ -117,7 +117,8 @@ WatchedInstruction sums(const Instruction& instruction) {
   return made.kind = Kind::sums, made;
 }
 
-WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& meaning, const ValueRanges& ranges) {
+WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& meaning,
+                          const ValueRanges& ranges) {
   WatchedInstruction made;
   const auto& operands = instruction.operands;
   if (operands.size() < 2 || operands[0].kind != Operand::Kind::reg) return made;
@@ -125,7 +126,8 @@ WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& mea
   for (size_t i = 0; i < 3 && i + 1 < operands.size() && meaning.sources[i] != Type::none; ++i)
     if (ptx::is_float(meaning.sources[i]))
       made.sources.push_back({&operands[i + 1], meaning.sources[i], reaches(instruction.form, i)});
-  made.crosses = ptx::is_packed(meaning.result) && made.sources.size() == 2 && !ptx::is_packed(made.sources[0].type);
+  made.crosses =
+      ptx::is_packed(meaning.result) && made.sources.size() == 2 && !ptx::is_packed(made.sources[0].type);
   if (ranges.births_of(instruction).any())
     made.kind = Kind::scalar;
   else if (made.sources.size() == 1 && made.sources[0].reaches_result)
@@ -144,7 +146,8 @@ WatchedInstruction watched(const Instruction& instruction, const ValueRanges& ra
     return product(instruction);
   }
   if (meaning->flow == vm::Flow::copy && instruction.operands.size() == 2 &&
-      instruction.operands[0].kind == Operand::Kind::reg && instruction.operands[1].kind == Operand::Kind::reg) {
+      instruction.operands[0].kind == Operand::Kind::reg &&
+      instruction.operands[1].kind == Operand::Kind::reg) {
     const Type type = instruction.form.type();
     made.results.push_back({&instruction.operands[0], type, true});
     made.sources.push_back({&instruction.operands[1], type, true});

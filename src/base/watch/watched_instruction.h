@@ -30,8 +30,8 @@ struct WatchedInstruction {
   std::vector<FloatOperand> results, sources;
   size_t a_count = 0, b_count = 0;  ///< of a product's sources; C follows
   vm::Element a_element{}, b_element{};
-  bool in_place = false;            ///< C is D
-  bool crosses = false;             ///< cvt d, high, low: half h of the result comes of source 1 - h
+  bool in_place = false;  ///< C is D
+  bool crosses = false;   ///< cvt d, high, low: half h of the result comes of source 1 - h
 };
 
 WatchedInstruction watched(const ptx::Instruction&, const ValueRanges&);

@@ -52,7 +52,8 @@ WatchedProgram watched(const Program& program, const WatchOptions& options) {
   return made;
 }
 
-std::vector<NotedBirth> noted_births(const std::vector<WatchedModule>& modules, std::span<const std::byte> buffer) {
+std::vector<NotedBirth> noted_births(const std::vector<WatchedModule>& modules,
+                                     std::span<const std::byte> buffer) {
   std::vector<NotedBirth> births;
   for (const Record& record : records_of(buffer)) {
     const auto of = std::find_if(modules.rbegin(), modules.rend(),

@@ -34,7 +34,7 @@ WatchedProgram watched(const Program&, const WatchOptions& = {});
 struct NotedBirth {
   SourceLocation where;
   std::string instruction;  ///< "ex2.approx.f32 %f3, %f2"
-  std::string kind;  ///< "NaN", "infinity"; "infinity became NaN", "division by zero"
+  std::string kind;         ///< "NaN", "infinity"; "infinity became NaN", "division by zero"
   std::string example;
   Record record;
 };
