@@ -73,11 +73,11 @@ TEST(WatchedHopperPrograms, NoteBirthsInSumsOfWarpgroups) {
     hopper::NamedProgram gemm = hopper_program("gemm");
     Tensor &a = gemm.inputs.at("a"), &b = gemm.inputs.at("b");
     const int64_t depth = a.axes[1].size;
-    a.set_bits(77 * depth + 5, row.a);
+    a.set_bits(109 * depth + 5, row.a);
     for (int64_t k = 0; k < depth; ++k)
       if (k == 5 || row.b == 0) b.set_bits(33 * depth + k, row.b);
     // Elsewhere other values come in.
-    a.set_bits(13 * depth + 9, 0x7fc0), b.set_bits(40 * depth + 2, 0x7fc0);
+    a.set_bits(50 * depth + 9, 0x7fc0), b.set_bits(40 * depth + 2, 0x7fc0);
     const TracedAndNoted made = traced_and_noted(gemm.program, gemm.inputs);
     EXPECT_TRUE(made.same_outputs && made.same_trap && !made.trapped) << made.text.substr(0, 300);
     EXPECT_EQ(of_groups(made.traced), of_groups(made.noted));

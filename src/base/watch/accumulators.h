@@ -1,6 +1,6 @@
 // Registers in which tensor cores add to what is there. What they held before is not kept: which of them is
-// NaN, and which infinite, stands in a few registers of the rewriter's, as of the last test of each. Sums that
-// are not finite stay so until something else is written there; code aside notes what it finds.
+// NaN, and which infinite, stands in a few registers of the rewriter's, as of the last test of each. Sums
+// that are not finite stay so until something else is written there; code aside notes what it finds.
 #pragma once
 #include <cstdint>
 #include <map>

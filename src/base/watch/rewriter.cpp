@@ -215,8 +215,8 @@ class FunctionRewriter {
     return states;
   }
 
-  /// A wgmma: where it does not add to what was there, that counts for nothing; descriptors are kept until its
-  /// sums are tested.
+  /// A wgmma: where it does not add to what was there, that counts for nothing; descriptors are kept until
+  /// its sums are tested.
   void issue(const ptx::Instruction& in, const WatchedInstruction& what, Code& code) {
     Multiplication made{&in, what, "", ""};
     const ptx::Operand& adds = in.operands[3];

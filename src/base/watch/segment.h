@@ -43,7 +43,7 @@ class Segment {
 
   /// Whether results of the segment lie in registers that a product adds to in place.
   bool holds(const WatchedInstruction& product) const;
-  /// Whether one of its products adds in place to one of the registers: what is noted of them is still needed.
+  /// Whether one of its products adds in place to one of the registers: what is noted of them is needed.
   bool adds_to(const std::vector<int32_t>& registers) const;
   /// Sums of a group of wgmma that have been waited for, all in the same registers.
   void take_sums(std::vector<Multiplication> group, int32_t site, Code&);

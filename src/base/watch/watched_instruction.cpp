@@ -1,7 +1,5 @@
 #include "src/base/watch/watched_instruction.h"
 
-#include <string_view>
-
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/signature.h"
 
@@ -39,21 +37,9 @@ bool reaches(const Form& form, size_t source) {
   }
 }
 
-std::vector<std::string_view> parts_of(std::string_view opcode) {
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= opcode.size();) {
-    const size_t dot = std::min(opcode.find('.', at), opcode.size());
-    parts.push_back(opcode.substr(at, dot - at));
-    at = dot + 1;
-  }
-  return parts;
-}
-
-/// As registers hold elements of the format: 16-bit ones in pairs; none where the watch does not know it.
-Type register_type(std::string_view element) {
-  const auto known = vm::element_named(element);
-  if (!known) return Type::none;
-  switch (*known) {
+/// As registers hold elements of the format: 16-bit ones in pairs.
+Type register_type(vm::Element element) {
+  switch (element) {
     case vm::Element::f16:
       return Type::f16x2;
     case vm::Element::bf16:
@@ -62,7 +48,7 @@ Type register_type(std::string_view element) {
     case vm::Element::e5m2:
       return Type::b32;
     default:
-      return vm::format_of(*known).type;
+      return vm::format_of(element).type;
   }
 }
 
@@ -74,18 +60,13 @@ void append(std::vector<FloatOperand>& all, const Operand& fragment, Type type) 
 /// mma.sync...D.A.B.C, wmma.mma...D.C or D.A.B.C: {D}, {A}, {B}, {C}.
 WatchedInstruction product(const Instruction& instruction) {
   WatchedInstruction made;
-  const std::vector<std::string_view> parts = parts_of(instruction.opcode);
+  std::vector<vm::Element> elements = vm::elements_of(instruction);
+  if (instruction.form.operation == Operation::wmma_mma && elements.size() == 2)
+    elements = {elements[0], vm::Element::f16, vm::Element::f16, elements[1]};
+  if (elements.size() != 4 || instruction.operands.size() != 4) return made.kind = Kind::refused, made;
+  made.a_element = elements[1], made.b_element = elements[2];
   std::vector<Type> types;
-  for (const std::string_view part : parts)
-    if (vm::element_named(part)) types.push_back(register_type(part));
-  const bool halves = instruction.form.operation == Operation::wmma_mma && types.size() == 2;
-  if (halves) types = {types[0], Type::f16x2, Type::f16x2, types[1]};
-  made.a_element = made.b_element = vm::Element::f16;
-  std::vector<vm::Element> elements;
-  for (const std::string_view part : parts)
-    if (const auto known = vm::element_named(part)) elements.push_back(*known);
-  if (elements.size() == 4) made.a_element = elements[1], made.b_element = elements[2];
-  if (types.size() != 4 || instruction.operands.size() != 4) return made.kind = Kind::refused, made;
+  for (const vm::Element element : elements) types.push_back(register_type(element));
   if (!ptx::is_float(types[0])) return made;  // sums of integers
   append(made.results, instruction.operands[0], types[0]);
   for (size_t i = 1; i < 4; ++i) {
@@ -104,9 +85,7 @@ WatchedInstruction product(const Instruction& instruction) {
 /// wgmma.mma_async...D.A.B: {D}, A or {A}, B, scale-d, ...
 WatchedInstruction sums(const Instruction& instruction) {
   WatchedInstruction made;
-  std::vector<vm::Element> elements;
-  for (const std::string_view part : parts_of(instruction.opcode))
-    if (const auto known = vm::element_named(part)) elements.push_back(*known);
+  const std::vector<vm::Element> elements = vm::elements_of(instruction);
   if (elements.size() != 3 || instruction.operands.size() < 4) return made.kind = Kind::refused, made;
   if (vm::format_of(elements[0]).integer) return made;
   made.a_element = elements[1], made.b_element = elements[2];
