@@ -22,6 +22,7 @@
 #include "src/cli/fuzz_program.h"
 #include "src/cli/output_options.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/shard_option.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
 #include "src/result/baseline.h"
@@ -94,7 +95,7 @@ class ConsoleListener : public Listener {
 };
 
 struct FuzzCommand {
-  std::string what, time = "60s", db = "assay.db", baseline;
+  std::string what, time = "60s", db = "assay.db", baseline, shard;
   std::optional<uint64_t> seed;
   KernelOptions own;
   EngineOptions engines;
@@ -135,6 +136,7 @@ struct FuzzCommand {
 
   /// A launch file in a kernel's place: a program that no operator describes.
   int fuzz_program() {
+    if (!shard.empty()) throw BadInput(what + ": --shard is of kernels, not of launch files");
     if (!baseline.empty() || options.known_first)
       throw BadInput(what + ": --baseline and --known-first are of kernels, not of launch files");
     return fuzz_launch_file(what, own.ptx(),
@@ -145,6 +147,8 @@ struct FuzzCommand {
 
   int run() {
     findings.check();
+    options.shard = parse_shard(shard);
+    if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
     if (is_launch_file(what)) return fuzz_program();
     const std::vector<const Kernel*> kernels = chosen();
     const std::optional<Baseline> known = known_findings();
@@ -200,6 +204,8 @@ void add_fuzz(CLI::App& app, int& status) {
           "With --cases it decides the cases that are drawn, together with the corpus that --db holds "
           "(default: drawn, and printed)")
       ->check(whole_number(0, UINT64_MAX))
+      ->group(budget);
+  add_shard_option(*command, o->shard, "Part I of N of the run: draws its part of --cases, for itself")
       ->group(budget);
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
       ->check(whole_number(1, kMostThreads))

@@ -79,6 +79,28 @@ void add_common(const NoiseBlock& noise, const OutputBlock& block, const Referen
   to.common_along += std::fabs(along), to.common_sum += std::fabs(sum);
 }
 
+/// Adds those of sources that reach all that they are of; `far`: and more.
+void add_products(const Products& sums, float scale, bool far, ExpectedErrors& to) {
+  const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
+  size_t pair = 0;
+  double square = 0;
+  for (int a = 0; a < kNoiseSamples; ++a) {
+    const auto i = static_cast<size_t>(a);
+    const double squares = unscaled_square * static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
+    to.noise_squares += squares;
+    if (far) to.far_squares += squares;
+    to.along[i] += unscaled_square * static_cast<double>(sums.along[a]);
+    to.summed[i] += unscaled * static_cast<double>(sums.summed[a]);
+    for (int b = 0; b < a; ++b, ++pair) {
+      const double product = unscaled_square * static_cast<double>(sums.gram[a][b]);
+      square += product * product / static_cast<double>(ExpectedErrors::kPairs);
+      if (far) to.products[pair] += product;
+    }
+  }
+  if (far) return;
+  to.near_square += square, to.largest_near_square = std::fmax(to.largest_near_square, square);
+}
+
 /// Adds one block's samples, of the elements that are judged.
 void add_noise(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                OutputModel& model) {
@@ -86,9 +108,9 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   add_rest(noise, block, reference, model);
   if (noise.common) add_common(noise, block, reference, model, to);
   const float scale = scale_of(block, reference, model);
-  const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
   for (const float* const samples : {noise.near, noise.far}) {
     if (!samples) continue;
+    const bool far = samples == noise.far && !noise.rows_apart;
     Products sums;
     for (int64_t r = 0; r < noise.rows; ++r) {
       const int64_t flat = model.blocks.row(block, r);
@@ -98,23 +120,9 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
         sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c] * scale,
                  static_cast<float>(reference.mid[i] * static_cast<double>(scale)));
       }
+      if (noise.rows_apart) add_products(sums, scale, far, to), sums = {};
     }
-    size_t pair = 0;
-    double square = 0;
-    for (int a = 0; a < kNoiseSamples; ++a) {
-      const auto i = static_cast<size_t>(a);
-      const double squares = unscaled_square * static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
-      to.noise_squares += squares;
-      if (samples == noise.far) to.far_squares += squares;
-      to.along[i] += unscaled_square * static_cast<double>(sums.along[a]);
-      to.summed[i] += unscaled * static_cast<double>(sums.summed[a]);
-      for (int b = 0; b < a; ++b, ++pair) {
-        const double product = unscaled_square * static_cast<double>(sums.gram[a][b]);
-        square += product * product / static_cast<double>(ExpectedErrors::kPairs);
-        if (samples == noise.far) to.products[pair] += product;
-      }
-    }
-    if (samples == noise.near) to.near_square = to.largest_near_square = square;
+    add_products(sums, scale, far, to);
   }
 }
 
