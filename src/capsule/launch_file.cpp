@@ -22,6 +22,7 @@ constexpr int64_t kLargestSize = int64_t{1} << 40;
 
 /// "void scan<4>(float*)" of "_Z4scan..."; the name itself where it is no mangled one.
 std::string source_name_of(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "f" would be float
   int status = 0;
   char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
   std::string made = status == 0 && text ? text : name;
