@@ -11,6 +11,7 @@
 #include "kernels/declared_arithmetic.h"
 #include "kernels/foreign_plan.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/source_root.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -169,7 +170,7 @@ std::string read_ptx(const std::string& path, const std::string& advice) {
     throw BadInput(fmt::format("{}: cannot be read; {}", path, advice));
   std::ostringstream text;
   text << file.rdbuf();
-  return text.str();
+  return with_source_names(text.str());
 }
 
 /// Reads every PTX file that a launch can name for the declared formats. `given` is the one file, or the

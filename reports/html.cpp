@@ -34,6 +34,8 @@ std::string names_of(const json& kernels) {
 
 std::string fuzz_verdict(const json& run) {
   if (!field_of(run, "findings").empty()) return "finding";
+  if (!text_of(run, "ended_early").empty()) return "incomplete";
+  if (!field_or_null(run, "too_few").empty()) return "inconclusive";
   return count_of(run, "undecided") > 0 ? "undecided" : "pass";
 }
 

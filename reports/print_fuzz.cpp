@@ -185,6 +185,8 @@ void print_findings(const Console& console, const FuzzRun& run) {
     if (!v.diagnosis.empty())
       console.line(fmt::format("  {}: {}", v.diagnosis.front().cause, v.diagnosis.front().explanation));
     for (const std::string& failure : v.properties_failed) console.line("  " + failure);
+    for (const SameDefect& other : v.also)
+      console.line(fmt::format("  the same defect: {}\n    {}", other.sentence, other.replay));
     console.line("  " + v.replay);
   }
   if (!run.findings.empty()) console.line("");
@@ -222,6 +224,7 @@ std::string_view verdict_of(const FuzzRun& run) {
   };
   if (has(Verdict::finding)) return name_of(Verdict::finding);
   if (!run.ended_early.empty()) return "incomplete";
+  if (!run.too_few.empty()) return "inconclusive";
   if (run.undecided > 0) return name_of(Verdict::undecided);
   return name_of(run.cases > 0 && run.domain == run.cases ? Verdict::domain : Verdict::pass);
 }

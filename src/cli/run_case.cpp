@@ -7,6 +7,7 @@
 
 #include "reports/console.h"
 #include "reports/print_verification.h"
+#include "src/base/program/source_root.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
 
@@ -54,7 +55,14 @@ int conclude(const OutputOptions& output, const FindingOptions& findings, const 
   } else {
     print_verification(output.console(), v, depth);
   }
-  const nlohmann::json result = to_json(v);
+  nlohmann::json result;
+  if (output.wanted() || findings.wanted()) {
+    Verification whole = v;
+    whole.checkout = checkout_of(source_root());
+    result = to_json(whole);
+  } else {
+    result = to_json(v);
+  }
   FirstFailure failure;
   failure.attempt([&] { output.write(result); });
   failure.attempt([&] { findings.write(result, output.console()); });

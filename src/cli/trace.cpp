@@ -138,6 +138,7 @@ struct TraceCommand {
 
   int run() {
     findings.check();
+    output.check();
     if (is_launch_file(kernel.name())) return trace_file();
     program.refuse_drawing(kernel.name());
     if (!line.at.empty()) {

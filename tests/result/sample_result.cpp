@@ -395,7 +395,15 @@ json fuzz_run(int findings) {
       {"reruns", json::array()},
       {"baseline", nullptr},
       {"ended_early", ""},
+      {"min_cases", 1},
+      {"too_few", json::array()},
+      {"kernel_properties", json::array()},
+      {"checkout", {{"commit", "0123456789abcdef0123456789abcdef01234567"}, {"branch", "main"}, {"dirty", false}}},
+      {"not_shrunk", 0},
       {"database_lost", ""}};
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"})
+    run["kernel_properties"].push_back(
+        {{"kernel", kernel}, {"name", "within-bound"}, {"checked", 600}, {"failed", 0}});
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
     for (const char* decay : {"none", "reset"}) {
       run["tightness"].push_back({{"kernel", kernel},

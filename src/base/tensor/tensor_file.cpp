@@ -1,6 +1,7 @@
 #include "src/base/tensor/tensor_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -25,6 +26,36 @@ std::string read_file(const std::string& path) {
     throw BadInput(fmt::format("{}: cannot be read", path));
   }
   return bytes;
+}
+
+namespace {
+
+[[noreturn]] void refuse_to_write(const std::string& path, const std::string& why) {
+  throw BadInput(fmt::format("{}: cannot be written: {}", path, why));
+}
+
+}  // namespace
+
+void require_writable(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path file(path), folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (std::filesystem::is_directory(file, failed)) refuse_to_write(path, "it is a folder");
+  if (std::filesystem::exists(file, failed)) {
+    if (access(path.c_str(), W_OK) != 0) refuse_to_write(path, std::strerror(errno));
+    return;
+  }
+  if (!std::filesystem::is_directory(folder, failed))
+    refuse_to_write(path, fmt::format("there is no folder {}", folder.string()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0) refuse_to_write(path, std::strerror(errno));
+}
+
+void require_writable_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::absolute(path, failed);
+  while (at.has_parent_path() && at != at.parent_path() && !std::filesystem::exists(at, failed))
+    at = at.parent_path();
+  if (!std::filesystem::is_directory(at, failed)) refuse_to_write(path, at.string() + " is no folder");
+  if (access(at.c_str(), W_OK | X_OK) != 0) refuse_to_write(path, std::strerror(errno));
 }
 
 void write_file(const std::string& path, const std::string& bytes) {
