@@ -36,8 +36,7 @@ Work work_of(const Case& c) {
       of_matrices |= output.axes.size() > 3;
       of_keys |= std::count(output.axes.begin(), output.axes.end(), "K") > 0;
     }
-    const bool removes = std::any_of(op.inputs.begin(), op.inputs.end(),
-                                     [](const ArgumentSpec& input) { return input.role == Role::opposed; });
+    const bool removes = removes_from_state(op);
     const bool weights = std::any_of(op.inputs.begin(), op.inputs.end(), [](const ArgumentSpec& input) {
       return std::count(input.axes.begin(), input.axes.end(), "H*V") > 0;
     });

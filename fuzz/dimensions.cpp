@@ -164,9 +164,9 @@ void draw_decay(Case& c, const Target& target) {
 
 namespace {
 
-bool removes_from_state(const Operator& op) {
+bool replaces_by_rate(const Operator& op) {
   return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [](const ArgumentSpec& input) { return input.role == Role::opposed; });
+                     [](const ArgumentSpec& input) { return input.role == Role::rate; });
 }
 
 bool carries_state(const Operator& op) {
@@ -188,7 +188,9 @@ std::vector<std::pair<size_t, std::string>> drawn_values(const Operator& op) {
   Weighted<std::string> kinds{
       {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
   if (carries_state(op)) kinds.push_back({3, "lone"});
-  if (removes_from_state(op)) kinds.push_back({3, "growing"});
+  if (removes_from_state(op))
+    for (const char* kind : {"growing", "collinear", "repeated"}) kinds.push_back({3, kind});
+  if (replaces_by_rate(op)) kinds.push_back({3, "long-keys"});
   if (makes_gates(op)) kinds.push_back({14, "logits"});
   return kinds;
 }

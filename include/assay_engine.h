@@ -52,7 +52,7 @@ const char* assay_answer_text(const assay_answer*,
 int assay_answer_array(const assay_answer*, uint64_t index, assay_array* array);
 void assay_answer_free(assay_answer*);
 
-/* {"version", "commit", "schema", "formats": [{"name", "bytes"}], "architectures", "checks"} */
+/* {"version", "commit", "schema", "formats": [{"name", "bytes"}], "architectures", "checks", "gpus"} */
 int assay_about(assay_answer**);
 
 /* PTX text, parsed once. Answers {"entries": {name: {"parameters": [..], ..}}, "target"}; a body that cannot

@@ -179,11 +179,12 @@ class BoundModel {
   int64_t stored() const { return arithmetic_.stored; }
   /// l: the evaluator's own error per excess where the state is stored after every token, else 0.
   double own_of_excess() const { return stored() == 1 ? kOwnStep / arithmetic_.step : 0; }
-  /// Its own error per companion of what it reads through `readout` roundings, after `tokens`.
-  double own_error(int64_t tokens, double readout) const {
+  /// Its own error per companion of what it reads through `readout` roundings, after `tokens`; `last`: of the
+  /// state behind the last of them, which is stored once more.
+  double own_error(int64_t tokens, double readout, bool last = false) const {
     const double per_token = stored() > 0 ? 8 : 6;
     const auto apart = static_cast<double>(stored() > 0 ? std::min(tokens, stored()) : tokens);
-    const double of_states = stored() > 1 ? stored_share(tokens / stored()) : 0;
+    const double of_states = stored() > 1 ? stored_share((tokens + (last ? stored() - 1 : 0)) / stored()) : 0;
     return (of_states + gamma(per_token * apart + readout, kDoubleRoundoff)) * (1 + 0x1p-20);
   }
 

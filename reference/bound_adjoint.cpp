@@ -46,11 +46,12 @@ AdjointBoundModel::AdjointBoundModel(const AdjointArithmetic& arithmetic, bool d
       adjoint_(arithmetic_.adjoint),
       exact_claimed_(claims_exact(arithmetic)) {}
 
-double AdjointBoundModel::own_error(int64_t tokens, double sums) const {
+double AdjointBoundModel::own_error(Gradient gradient, int64_t tokens, double sums) const {
   // A path crosses every token once, in S or in G; both are read, each with its own part of the roundings.
   if (state_.stored() == 0 && adjoint_.stored() == 0)
     return gamma(6 * static_cast<double>(tokens) + sums + 32, kDoubleRoundoff);
-  return state_.own_error(tokens, sums + 16) + adjoint_.own_error(tokens, sums + 16);
+  const bool last = gradient == Gradient::initial_state;
+  return state_.own_error(tokens, sums + 16) + adjoint_.own_error(tokens, sums + 16, last);
 }
 
 double AdjointBoundModel::roundoff(Gradient gradient) const {

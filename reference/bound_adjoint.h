@@ -68,7 +68,7 @@ class AdjointBoundModel {
   /// True where the kernel claims that nothing rounds.
   bool exact_claimed() const { return exact_claimed_; }
   /// The evaluator's own error per companion of a gradient, made of S and G of `tokens` and `sums` terms.
-  double own_error(int64_t tokens, double sums) const;
+  double own_error(Gradient, int64_t tokens, double sums) const;
   /// And per excess.
   double own_of_excess() const { return std::fmax(state_.own_of_excess(), adjoint_.own_of_excess()); }
   /// u of the format that the gradient is stored in.

@@ -16,11 +16,13 @@ bool not_negative(const ArgumentSpec& argument) {
 bool inside(const ArgumentSpec& argument, double x) {
   if (not_negative(argument) && !(x >= 0)) return false;
   const Role role = argument.role;
+  if (role == Role::rate && !(x >= 0 && x <= kLargestRate)) return false;
   return std::isfinite(x) && (role != Role::log_decay || (x >= kSmallestLogDecay && x <= 0));
 }
 
 std::string reason(const ArgumentSpec& argument) {
   if (not_negative(argument)) return "this input must be finite and not negative";
+  if (argument.role == Role::rate) return fmt::format("a rate must lie in [0, {:.0f}]", kLargestRate);
   return argument.role == Role::log_decay
              ? fmt::format("a log decay must lie in [{:.0f}, 0]", kSmallestLogDecay)
              : "this input must be finite";

@@ -9,6 +9,8 @@
 namespace assay {
 
 inline constexpr double kSmallestLogDecay = -1e4;
+/// Of what a delta rule replaces; beyond it the transition would lengthen every state along the key.
+inline constexpr double kLargestRate = 2;
 
 /// One input with elements outside the domain; the first of them is shown.
 struct DomainFault {
@@ -19,8 +21,8 @@ struct DomainFault {
   std::string reason;  ///< "a log decay must lie in [-10000, 0]"
 };
 
-/// Inputs that are not finite, and log decays outside [-1e4, 0]. Arguments the operator does not have are
-/// ignored.
+/// Inputs that are not finite, log decays outside [-1e4, 0], rates outside [0, 2]. Arguments the
+/// operator does not have are ignored.
 std::vector<DomainFault> outside_domain(const Operator&, const TensorMap& inputs);
 /// One line: "g[b=0,t=3,h=0,k=1] = 0.5 (12 elements): a log decay must lie in [-10000, 0]".
 std::string describe(const DomainFault&);

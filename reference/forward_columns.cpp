@@ -241,7 +241,8 @@ class Columns {
 
   void finish_states() {
     const double scale_free = kUnderflowEvents * inflation_ * f_.model.inflation_of_ends();
-    const double factor = f_.model.own_error(slice_.tokens, 8), own_of_excess = f_.model.own_of_excess();
+    const double factor = f_.model.own_error(slice_.tokens, 8, true),
+                 own_of_excess = f_.model.own_of_excess();
     const double raise = 1 + 2 * gamma(excess_roundings(slice_.tokens, f_.K()), kDoubleRoundoff);
     for (int64_t c = 0; c < f_.K(); ++c)
       for (int64_t j = 0; j < width_; ++j) {

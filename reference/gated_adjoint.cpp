@@ -129,11 +129,11 @@ void finish_slice(const AdjointProblem& f, const Slice& s) {
   const SliceInputs x = slice_inputs(f, s);
   const bool usable = finite(x);
   const AdjointMagnitudes most(x, f.model);
-  const double factor = f.model.own_error(s.tokens, static_cast<double>(f.K() + f.V())),
-               lost = own_underflow(x);
+  const double sums = static_cast<double>(f.K() + f.V()), lost = own_underflow(x);
   const std::vector<double> nats = f.model.nats_of(x);
   bool wide = false;
   for_each_run(f, s, [&](const Run& run) {
+    const double factor = f.model.own_error(run.gradient, s.tokens, sums);
     finish_run(f, s, x, most, run, nats.empty() ? 0 : nats[static_cast<size_t>(run.t)], factor, lost);
     for (auto i = static_cast<size_t>(run.first); i < static_cast<size_t>(run.first + run.count); ++i) {
       if (!usable) run.out->rad[i] = HUGE_VAL;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -45,6 +46,12 @@ std::vector<ArgumentSpec> Operator::gradients() const {
     result.push_back(spec);
   }
   return result;
+}
+
+bool removes_from_state(const Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [](const ArgumentSpec& input) {
+    return input.role == Role::opposed || input.role == Role::rate;
+  });
 }
 
 int64_t Sizes::of(std::string_view axis) const {

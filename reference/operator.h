@@ -29,6 +29,7 @@ enum class Role {
   positive,   ///< as `value`, domain x >= 0
   unit,       ///< as `value`, drawn as rows of length one: what a delta rule reads its state with
   opposed,    ///< as `value`, drawn against the unit rows: what it writes for what it read
+  rate,       ///< as `value`, domain [0, 2]: how much of what a key is bound to is replaced
   log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype; also its gradient
   state,      ///< initial / final state and their gradients, always fp32
   output,     ///< in the case's dtype
@@ -36,7 +37,8 @@ enum class Role {
 
 /// Inputs of the case's dtype.
 constexpr bool is_plain(Role role) {
-  return role == Role::value || role == Role::positive || role == Role::unit || role == Role::opposed;
+  return role == Role::value || role == Role::positive || role == Role::unit || role == Role::opposed ||
+         role == Role::rate;
 }
 
 struct ArgumentSpec {
@@ -139,6 +141,9 @@ struct Operator {
   /// What it gives: "dq", "dk", ..., one per input, in that input's format.
   std::vector<ArgumentSpec> gradients() const;
 };
+
+/// A delta rule: takes out of its state what it reads there.
+bool removes_from_state(const Operator&);
 
 /// All operators, in the order of operators.def.
 const std::vector<Operator>& operators();

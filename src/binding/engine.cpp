@@ -18,6 +18,7 @@
 #include "src/base/vm/machine.h"
 #include "src/binding/answer.h"
 #include "src/binding/arrays.h"
+#include "src/binding/gpus.h"
 #include "src/binding/launch.h"
 #include "src/binding/operations.h"
 #include "src/result/document.h"
@@ -122,7 +123,8 @@ json about() {
   for (const int number : vm::architectures) architectures.push_back(fmt::format("sm_{}", number));
   for (const vm::CheckRow& row : vm::check_rows()) checks.push_back(row.name);
   return {{"version", tool_version()}, {"commit", tool_commit()},        {"schema", kResultSchema},
-          {"formats", about_formats},  {"architectures", architectures}, {"checks", checks}};
+          {"formats", about_formats},  {"architectures", architectures}, {"checks", checks},
+          {"gpus", describe_gpus()}};
 }
 
 /// As much of the caller's struct as it has, and zeros.

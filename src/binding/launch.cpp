@@ -158,6 +158,7 @@ json answer_of(const Outcome& outcome) {
                  {"exponents", JsonWriter::json_of(told.exponents)},
                  {"printed", outcome.printed},
                  {"not_printed", outcome.not_printed},
+                 {"changed_variables", outcome.changed_variables},
                  {"lane_instructions", outcome.lane_instructions},
                  {"seconds", outcome.seconds},
                  {"verification", nullptr}};
@@ -207,20 +208,25 @@ Outcome run_live(const Program& program, const Storages& storages, const vm::Mac
 
 // ---- judged, on copies ----
 
-/// Storages that addresses in the arguments reach, and in turn those in what they reach.
-std::vector<bool> reached(const Program& program, const Storages& storages) {
+/// Storages that addresses in the arguments reach, or that are variables which the entry names, and in turn
+/// those that addresses in them reach.
+std::vector<bool> reached(const Program& program, const vm::Code& code, const Storages& storages) {
   std::vector<bool> found(storages.size());
   std::vector<size_t> open;
+  const auto follow = [&](uint64_t address) {
+    const int64_t index = storages.find(address);
+    if (index < 0 || found[static_cast<size_t>(index)]) return;
+    found[static_cast<size_t>(index)] = true;
+    open.push_back(static_cast<size_t>(index));
+  };
   const auto scan = [&](const std::byte* from, size_t bytes) {
     for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
       uint64_t word = 0;
       std::memcpy(&word, from + at, sizeof word);
-      const int64_t index = storages.find(word);
-      if (index < 0 || found[static_cast<size_t>(index)]) continue;
-      found[static_cast<size_t>(index)] = true;
-      open.push_back(static_cast<size_t>(index));
+      follow(word);
     }
   };
+  for (const int32_t variable : code.named_variables) follow(code.variables[static_cast<size_t>(variable)]);
   for (const Argument& argument : program.launches[0].arguments)
     scan(argument.bytes.data(), argument.bytes.size());
   while (!open.empty()) {
@@ -253,11 +259,11 @@ Tensor contents_of(const assay_array& array, const std::string& name) {
   return tensor;
 }
 
-json run_judged(Program program, Storages& storages, const LaunchOptions& options) {
+json run_judged(Program program, const vm::Code& code, Storages& storages, const LaunchOptions& options) {
   TensorMap inputs;
   ProgramCheckOptions check;
   storages.tell_apart();
-  const std::vector<bool> wanted = reached(program, storages);
+  const std::vector<bool> wanted = reached(program, code, storages);
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;
     const std::string& name = storages.name(i);
@@ -333,7 +339,8 @@ json launch(const assay_module& module, const assay_launch& launch) {
   const LaunchOptions options = options_of(launch);
   Program program = program_of(module, launch, options);
   Storages storages(launch);
-  if (options.is_judged()) return run_judged(std::move(program), storages, options);
+  if (options.is_judged())
+    return run_judged(std::move(program), module.entry(launch.entry), storages, options);
   return answer_of(run_live(program, storages, options.machine));
 }
 

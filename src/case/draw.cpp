@@ -82,16 +82,20 @@ class Elements {
         kind_(*r.values),
         positive_(spec.role == Role::positive || spec.not_negative) {
     if (spec.role == Role::log_decay) decay_ = r.decay;
-    opposed_ = spec.role == Role::opposed;
+    sharing_ = std::max<int64_t>(1, r.sizes.HV / std::max<int64_t>(1, r.sizes.H));
+    role_ = spec.role, removes_ = removes_from_state(*r.op);
     for (const ArgumentSpec& other : r.op->inputs) {
-      removes_ |= other.role == Role::opposed;
-      if (other.role == Role::unit && (opposed_ || other.name == spec.name))
+      const bool told = role_ == Role::opposed || role_ == Role::rate || other.name == spec.name;
+      replaces_ |= other.role == Role::rate;
+      if (other.role == Role::unit && told)
         rows_.emplace(r.case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()));
     }
   }
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
     if (decay_) return decay_->profile->draw({random_, decay_->arguments, at, length});
-    if (rows_) return opposed_ ? rows_->opposed(at, length) : rows_->unit(at);
+    if (rows_ && role_ == Role::opposed) return rows_->opposed(at, length);
+    if (rows_ && role_ == Role::rate) return rows_->replaced(at, at.h / sharing_);
+    if (rows_) return replaces_ ? rows_->key(at, length) : rows_->unit(at);
     const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
     return positive_ ? std::fabs(value) : value;
   }
@@ -104,7 +108,9 @@ class Elements {
   const bool positive_;
   std::optional<ParsedDecay> decay_;
   std::optional<UnitRows> rows_;
-  bool opposed_ = false, removes_ = false;
+  Role role_ = Role::value;
+  int64_t sharing_ = 1;  ///< value heads to one key head
+  bool removes_ = false, replaces_ = false;
 };
 
 /// The same elements on demand.

@@ -8,7 +8,24 @@ namespace assay {
 namespace {
 
 /// Lanes of the stream, apart from those of other draws.
-enum Lane : uint64_t { kSign = 40, kShift, kChannel, kChosen, kRateKind, kRate, kRatePerChannel };
+enum Lane : uint64_t {
+  kSign = 40,
+  kShift,
+  kChannel,
+  kChosen,
+  kRateKind,
+  kRate,
+  kRatePerChannel,
+  kBeta,
+  kRun,
+  kTurned,
+  kLength
+};
+
+/// Of keys whose lengths are not one.
+constexpr double kLengths[] = {1.0 / 16, 0.5, 1.1, 2, 8};
+/// Tokens that share a row, where rows repeat; 0: all of a sequence.
+constexpr int64_t kRuns[] = {16, 64, 0};
 
 }  // namespace
 
@@ -17,6 +34,9 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
       sparse_(c.values == "sparse"),
       ones_(c.values == "ones"),
       growing_(c.values == "growing"),
+      collinear_(c.values == "collinear"),
+      repeated_(c.values == "repeated"),
+      long_(c.values == "long-keys"),
       tokens_(c.T),
       channels_(channels),
       random_(stream) {
@@ -30,8 +50,15 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
   for (double& x : profile_) x /= std::sqrt(sum);
 }
 
+int64_t UnitRows::shared_token(const Coordinates& at) const {
+  if (growing_) return 0;
+  if (!collinear_ && !repeated_) return at.t;
+  const int64_t run = kRuns[random_.below(std::size(kRuns), {at.b, 0, at.h, 0}, kRun)];
+  return run == 0 ? 0 : at.t / run;
+}
+
 double UnitRows::unit(const Coordinates& at) const {
-  const Coordinates row{at.b, growing_ ? 0 : at.t, at.h, 0};
+  const Coordinates row{at.b, shared_token(at), at.h, 0};
   if (exact_) {
     const int64_t stride = std::max<int64_t>(1, (tokens_ + kRemovingTokens - 1) / kRemovingTokens);
     if (random_.below(stride, {at.b, at.t / stride, at.h, 0}, kChosen) != at.t % stride) return 0;
@@ -42,7 +69,8 @@ double UnitRows::unit(const Coordinates& at) const {
   }
   const int64_t shift = random_.below(channels_, row, kShift);
   const double x = profile_[static_cast<size_t>((at.c + shift) % channels_)];
-  const bool minus = !ones_ && random_.bits({row.b, row.t, row.h, at.c}, kSign) & 1;
+  bool minus = !ones_ && random_.bits({row.b, row.t, row.h, at.c}, kSign) & 1;
+  if (collinear_) minus ^= random_.below(64, at, kTurned) == 0;
   return minus ? -x : x;
 }
 
@@ -60,12 +88,56 @@ double UnitRows::rate(const Coordinates& at) const {
   }
 }
 
+double UnitRows::growth(int64_t length) {
+  const double nats = 40 * std::numbers::ln2 / static_cast<double>(std::max<int64_t>(length, 1));
+  return std::fmin(1, portable_exp(nats) - 1);
+}
+
 double UnitRows::opposed(const Coordinates& at, int64_t length) const {
-  if (growing_)
-    return unit(at) * std::fmin(1, portable_exp(40 * std::numbers::ln2 /
-                                                static_cast<double>(std::max<int64_t>(length, 1))) -
-                                       1);
+  if (growing_) return unit(at) * growth(length);
   return -(unit(at) * rate(at));
+}
+
+/// 1 - 2 |k|^2 = -(1 + growth).
+double UnitRows::key(const Coordinates& at, int64_t length) const {
+  if (long_) return unit(at) * length_of(at.b, at.t, at.h);
+  return growing_ ? unit(at) * std::sqrt(1 + growth(length) / 2) : unit(at);
+}
+
+double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {
+  return kLengths[random_.below(std::size(kLengths), {b, t, h, 0}, kLength)];
+}
+
+double UnitRows::replaced(const Coordinates& at, int64_t key_head) const {
+  if (exact_ || ones_) return 1;
+  if (growing_) return 2;
+  // Up to what leaves a state along the key as long as it is: 1 - beta |k|^2 = -1.
+  if (long_) {
+    const double length = length_of(at.b, at.t, key_head), most = std::fmin(2, 2 / (length * length));
+    return random_.below(4, at, kBeta) ? most * random_.uniform(at, kRate) : most;
+  }
+  if (collinear_ || repeated_) {
+    switch (random_.below(4, {at.b, 0, at.h, 0}, kBeta)) {
+      case 0:
+        return 1;
+      case 1:
+        return 2;
+      case 2:
+        return 1 - 0x1p-8;
+      default:
+        return 2 * random_.uniform(at, kRate);
+    }
+  }
+  switch (random_.below(8, at, kBeta)) {
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    case 2:
+      return random_.below(2, at, kRateKind) ? 2 : 1 + random_.uniform(at, kRate);
+    default:
+      return random_.uniform(at, kRate);
+  }
 }
 
 }  // namespace assay

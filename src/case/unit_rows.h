@@ -14,17 +14,31 @@ class UnitRows {
   UnitRows(const Case&, const RandomStream& stream, int64_t channels);
 
   /// Element of a row of length one (to double's precision); zero rows now and then where values are exact.
-  /// Values "growing": the same row at every token of a head.
+  /// Values "growing": the same row at every token of a head; "repeated": for 16 or 64 tokens, or for all;
+  /// "collinear": likewise, but for the sign of one channel in 64.
   double unit(const Coordinates&) const;
   /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
   /// one token of 64 every channel has a rate of its own. Values "growing": along the unit row, so that a
   /// state grows by 2^40 in the longest sequence there can be. `length`: tokens of the sequence.
   double opposed(const Coordinates&, int64_t length) const;
+  /// Element of a key that is read with and written with: the unit row. Values "growing": a little longer, so
+  /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as
+  /// long.
+  double key(const Coordinates&, int64_t length) const;
+  /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
+  /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
+  /// the square of the key's length (head `key_head`).
+  double replaced(const Coordinates&, int64_t key_head) const;
 
  private:
   double rate(const Coordinates&) const;
+  /// What stands for a token among those that share its row.
+  int64_t shared_token(const Coordinates&) const;
+  double length_of(int64_t b, int64_t t, int64_t h) const;
+  /// By what a step along the same row at every token lets a state grow, less one.
+  static double growth(int64_t length);
 
-  bool exact_, sparse_, ones_, growing_;
+  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, long_;
   int64_t tokens_, channels_;
   RandomStream random_;
   std::vector<double> profile_;  ///< magnitudes of one row: normal quantiles, scaled to length one

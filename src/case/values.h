@@ -15,7 +15,7 @@ struct ValueDraw {
   std::string_view argument;  ///< "q", "k", "v", "initial_state"
   Coordinates at;
   int64_t channels = 1;
-  bool removes = false;  ///< the operator has arguments of Role::opposed
+  bool removes = false;  ///< the operator takes out of its state what it reads there
 };
 
 struct ValueKind {

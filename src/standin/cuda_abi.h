@@ -60,6 +60,7 @@ struct FatBinaryHeader {
   uint64_t body_bytes;
 };
 inline constexpr uint32_t kFatBinaryMagic = 0xba55ed50;
+inline constexpr uint32_t kElfMagic = 0x464c457f;
 
 struct FunctionAttributes {
   size_t shared_bytes, constant_bytes, local_bytes;

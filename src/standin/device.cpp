@@ -19,15 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-/// CUDA C++ Programming Guide, "Compute Capabilities"; data sheets of A100, L40 and H100 SXM.
-constexpr Model kModels[] = {
-    {"sm_80", "NVIDIA A100-SXM4-80GB (assay's machine)", 8, 0, 108, size_t{80} << 30, 167936, 166912, 32,
-     40 << 20},
-    {"sm_89", "NVIDIA L40 (assay's machine)", 8, 9, 142, size_t{48} << 30, 102400, 101376, 24, 96 << 20},
-    {"sm_90", "NVIDIA H100 80GB HBM3 (assay's machine)", 9, 0, 132, size_t{80} << 30, 233472, 232448, 32,
-     50 << 20},
-};
-
 json options_from_environment() {
   const char* const text = std::getenv("ASSAY_RUN");
   return text && *text ? json::parse(text) : json::object();
@@ -61,12 +52,6 @@ Status status_of(const json& trap) {
 
 }  // namespace
 
-const Model& model_of(const std::string& arch) {
-  for (const Model& model : kModels)
-    if (arch == model.arch) return model;
-  throw BadInput(fmt::format("\"{}\" is no architecture of the machine: sm_80, sm_89, sm_90", arch));
-}
-
 Device& Device::get() {
   static Device device;
   return device;
@@ -74,9 +59,9 @@ Device& Device::get() {
 
 Device::Device()
     : options_(options_from_environment()),
-      model_(model_of(options_.value("arch", "sm_90"))),
+      gpu_(binding::gpu_of(options_.value("arch", "sm_90"))),
       result_(options_.value("result", "")) {
-  options_["arch"] = model_.arch;
+  options_["arch"] = gpu_.arch;
 }
 
 Device::~Device() {
@@ -86,7 +71,7 @@ Device::~Device() {
 
 /// FNV-1a of 64 bits, as tools/gpu_digests.c has it.
 void Device::note_digest(uint64_t address, const Allocation& allocation) {
-  if (!options_.contains("digests")) return;
+  if (!options_.contains("digests") || allocation.number == 0) return;
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < allocation.bytes; ++i)
     hash = (hash ^ reinterpret_cast<const unsigned char*>(address)[i]) * 0x100000001b3;
@@ -112,21 +97,26 @@ Status Device::allocate(size_t bytes, Place place, void** to) {
   if (!to) return fail(kInvalidValue);
   if (bytes == 0) return *to = nullptr, kSuccess;
   const std::lock_guard lock(mutex_);
-  void* const made = std::aligned_alloc(512, aligned(bytes));
-  if (!made) return last_ = kMemoryAllocation;
-  std::memset(made, 0xff, aligned(bytes));  // a NaN in every format: what is read before it is written shows
-  Allocation& allocation = allocations_[reinterpret_cast<uint64_t>(made)];
-  ++allocated_;
-  allocation = {bytes, place, allocated_, fmt::format("allocation {}", allocated_)};
-  *to = made;
+  const int number = allocated_ + 1;
+  *to = allocate(bytes, {bytes, place, number, fmt::format("allocation {}", number)});
+  if (!*to) return last_ = kMemoryAllocation;
+  allocated_ = number;
   return kSuccess;
+}
+
+void* Device::allocate(size_t bytes, Allocation allocation) {
+  void* const made = std::aligned_alloc(512, aligned(bytes));
+  if (!made) return nullptr;
+  std::memset(made, 0xff, aligned(bytes));  // a NaN in every format: what is read before it is written shows
+  allocations_[reinterpret_cast<uint64_t>(made)] = std::move(allocation);
+  return made;
 }
 
 Status Device::free(void* address) {
   if (!address) return kSuccess;
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(reinterpret_cast<uint64_t>(address));
-  if (found == allocations_.end()) return last_ = kInvalidValue;
+  if (found == allocations_.end() || found->second.number == 0) return last_ = kInvalidValue;
   note_digest(found->first, found->second);
   allocations_.erase(found);
   std::free(address);
@@ -155,31 +145,121 @@ Status Device::check_range(const void* address, size_t bytes) {
   return fail(kInvalidValue);
 }
 
+Status Device::copy(void* to, const void* from, size_t bytes) {
+  for (const void* side : {static_cast<const void*>(to), from})
+    if (const Status status = check_range(side, bytes)) return status;
+  std::memmove(to, from, bytes);
+  return kSuccess;
+}
+
+namespace {
+
+void load_fat_binary(LoadedCode& code, const FatBinaryWrapper& wrapper, const std::string& arch) {
+  const auto* const header = static_cast<const FatBinaryHeader*>(wrapper.data);
+  if (wrapper.magic != kWrapperMagic || !header || header->magic != kFatBinaryMagic)
+    throw BadInput("a fat binary of another kind than the CUDA runtime's");
+  const std::string_view bytes(reinterpret_cast<const char*>(header),
+                               header->header_bytes + header->body_bytes);
+  std::vector<ptx::EmbeddedText> texts = ptx::embedded_texts(bytes, "fat binary");
+  int best = 0;
+  for (ptx::EmbeddedText& text : texts) {
+    auto module = binding::load_module(std::move(text.text), text.path);
+    const int target = number_of(module->parsed->target);
+    if (target > number_of(arch) || target < best) continue;
+    if (target > best) code.modules.clear();
+    best = target;
+    code.modules.push_back(std::move(module));
+  }
+  if (code.modules.empty()) code.refused = fmt::format("no PTX in it is for {} or less", arch);
+}
+
+}  // namespace
+
 LoadedCode* Device::load(const FatBinaryWrapper& wrapper) {
   auto code = std::make_unique<LoadedCode>();
-  const auto* const header = static_cast<const FatBinaryHeader*>(wrapper.data);
   try {
-    if (wrapper.magic != kWrapperMagic || !header || header->magic != kFatBinaryMagic)
-      throw BadInput("a fat binary of another kind than the CUDA runtime's");
-    const std::string_view bytes(reinterpret_cast<const char*>(header),
-                                 header->header_bytes + header->body_bytes);
-    std::vector<ptx::EmbeddedText> texts = ptx::embedded_texts(bytes, "fat binary");
-    int best = 0;
-    for (ptx::EmbeddedText& text : texts) {
-      auto module = binding::load_module(std::move(text.text), text.path);
-      const int target = number_of(module->parsed->target);
-      if (target > number_of(model_.arch) || target < best) continue;
-      if (target > best) code->modules.clear();
-      best = target;
-      code->modules.push_back(std::move(module));
-    }
-    if (code->modules.empty()) code->refused = fmt::format("no PTX in it is for {} or less", model_.arch);
+    load_fat_binary(*code, wrapper, gpu_.arch);
   } catch (const std::exception& error) {
     code->refused = error.what();
   }
+  return keep(std::move(code));
+}
+
+LoadedCode* Device::load_image(const void* image) {
+  uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kFatBinaryMagic) return load({kWrapperMagic, 1, image, nullptr});
+  if (magic == kWrapperMagic) return load(*static_cast<const FatBinaryWrapper*>(image));
+  auto code = std::make_unique<LoadedCode>();
+  try {
+    if (magic == kElfMagic) throw BadInput("machine code without PTX");
+    code->modules.push_back(binding::load_module(static_cast<const char*>(image), "module"));
+  } catch (const std::exception& error) {
+    code->refused = error.what();
+  }
+  return keep(std::move(code));
+}
+
+LoadedCode* Device::keep(std::unique_ptr<LoadedCode> code) {
   const std::lock_guard lock(mutex_);
+  for (const auto& module : code->modules) place_variables(*module);
   codes_.push_back(std::move(code));
   return codes_.back().get();
+}
+
+/// Each is memory of its own, for as long as the program runs: launches find it there, and so does the host.
+void Device::place_variables(assay_module& module) {
+  std::vector<size_t> placed;
+  for (size_t v = 0; v < module.parsed->variables.size(); ++v) {
+    const ptx::Variable& variable = module.parsed->variables[v];
+    if (variable.bytes == 0 ||
+        (variable.space != ptx::Space::global && variable.space != ptx::Space::constant))
+      continue;
+    const auto bytes = static_cast<size_t>(variable.bytes);
+    void* const at = allocate(bytes, {bytes, Place::device, 0, vm::source_name(variable.name)});
+    if (!at) continue;
+    module.source.places[variable.name] = reinterpret_cast<uint64_t>(at);
+    placed.push_back(v);
+  }
+  const std::vector<uint64_t> addresses = vm::variable_addresses(*module.parsed, module.source.places);
+  for (const size_t v : placed) {
+    const std::vector<std::byte> initial = vm::initial_bytes(module.parsed->variables[v], addresses);
+    std::memcpy(reinterpret_cast<void*>(addresses[v]), initial.data(), initial.size());
+  }
+}
+
+Device::Allocation* Device::variable(const LoadedCode& code, const std::string& name, void** at) {
+  for (const auto& module : code.modules)
+    if (const auto placed = module->source.places.find(name); placed != module->source.places.end())
+      return *at = reinterpret_cast<void*>(placed->second), &allocations_.at(placed->second);
+  return nullptr;
+}
+
+void Device::name_variable(const void* host, const LoadedCode& code, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  void* at = nullptr;
+  if (variable(code, name, &at)) variables_[host] = at;
+}
+
+void* Device::name_managed_variable(const LoadedCode& code, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  void* at = nullptr;
+  if (Allocation* const found = variable(code, name, &at)) found->place = Place::managed, variables_[at] = at;
+  return at;
+}
+
+const Device::Allocation* Device::find_variable(const LoadedCode& code, const std::string& name, void** at) {
+  const std::lock_guard lock(mutex_);
+  return variable(code, name, at);
+}
+
+Status Device::find_variable(const void* host, void** at, const Allocation** of) {
+  const std::lock_guard lock(mutex_);
+  const auto found = variables_.find(host);
+  if (found == variables_.end()) return last_ = kInvalidSymbol;
+  *at = found->second;
+  *of = &allocations_.at(reinterpret_cast<uint64_t>(*at));
+  return kSuccess;
 }
 
 void Device::name_kernel(const void* host_function, LoadedCode* code, const char* entry) {
@@ -252,7 +332,7 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
     if (verification.is_object()) {
       if (verification_from_json(verification).verdict != Verdict::pass) findings_.push_back(verification);
     } else if (trap.is_object()) {
-      findings_.push_back(to_json(trapped(options["name"], model_.arch, trap)));
+      findings_.push_back(to_json(trapped(options["name"], gpu_.arch, trap)));
     }
     if (trap.is_object()) {
       fmt::print(stderr, "assay: {}: {}\n", options["name"].get<std::string>(), trap.value("message", ""));
@@ -260,8 +340,7 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
     }
     return kSuccess;
   } catch (const BadInput& error) {
-    fmt::print(stderr, "assay: {}\n", error.what());
-    said_.push_back(error.what());
+    note(error.what());
     return last_ = kInvalidConfiguration;
   }
 }
@@ -280,6 +359,10 @@ Status Device::fail(Status status) {
 
 void Device::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
+  note(line);
+}
+
+void Device::note(const std::string& line) {
   if (std::find(said_.begin(), said_.end(), line) != said_.end()) return;
   said_.push_back(line);
   fmt::print(stderr, "assay: {}\n", line);

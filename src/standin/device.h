@@ -9,23 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "src/binding/gpus.h"
 #include "src/binding/launch.h"
 #include "src/standin/cuda_abi.h"
 
 namespace assay::standin {
 
 enum class Place : uint8_t { device, pinned, managed };
-
-/// How a GPU of that architecture answers.
-struct Model {
-  const char* arch;
-  const char* name;
-  int major, minor, multiprocessors;
-  size_t memory_bytes;
-  int shared_per_multiprocessor, shared_per_block_optin, blocks_per_multiprocessor, l2_bytes;
-};
-/// Throws BadInput for an architecture that there is not.
-const Model& model_of(const std::string& arch);
 
 struct LoadedCode {
   std::vector<std::unique_ptr<assay_module>> modules;  ///< one for each text of the fat binary that fits
@@ -50,7 +40,7 @@ class Device {
   static Device& get();
   ~Device();
 
-  const Model& model() const { return model_; }
+  const binding::Gpu& gpu() const { return gpu_; }
 
   // Status codes as of cudaError_t.
   Status allocate(size_t bytes, Place, void** to);
@@ -59,14 +49,23 @@ class Device {
   struct Allocation {
     size_t bytes = 0;
     Place place = Place::device;
-    int number = 0;  ///< from 1 on, in the order of the program
+    int number = 0;  ///< from 1 on, in the order of the program; 0: a variable of device code
     std::string name;
   };
   const Allocation* find(const void* address, uint64_t* base = nullptr);
   /// Is [address, address + bytes) inside an allocation, or memory that no allocation touches?
   Status check_range(const void* address, size_t bytes);
+  Status copy(void* to, const void* from, size_t bytes);
 
   LoadedCode* load(const FatBinaryWrapper&);
+  /// PTX text or a fat binary, wrapped or not, as the driver tells them apart by their first bytes.
+  LoadedCode* load_image(const void* image);
+  /// A variable of device code by what the host calls it.
+  void name_variable(const void* host, const LoadedCode&, const std::string& name);
+  /// Its address; null where the code has no such variable.
+  void* name_managed_variable(const LoadedCode&, const std::string& name);
+  Status find_variable(const void* host, void** at, const Allocation** of);
+  const Allocation* find_variable(const LoadedCode&, const std::string& name, void** at);
   void name_kernel(const void* host_function, LoadedCode*, const char* entry);
   const KernelHandle* kernel(const void* host_function);
   Status launch(const KernelHandle&, const LaunchRequest&, void** arguments);
@@ -82,15 +81,21 @@ class Device {
  private:
   Device();
   void write_result();
+  void note(const std::string& line);  ///< say, by one who holds the mutex
   void note_digest(uint64_t address, const Allocation&);
+  void* allocate(size_t bytes, Allocation);  ///< null: there is no more
+  LoadedCode* keep(std::unique_ptr<LoadedCode>);
+  void place_variables(assay_module&);
+  Allocation* variable(const LoadedCode&, const std::string& name, void** at);
 
   std::mutex mutex_;
   nlohmann::json options_;
-  const Model& model_;
+  const binding::Gpu& gpu_;
   std::map<uint64_t, Allocation> allocations_;  ///< by address
   int allocated_ = 0;
   std::vector<std::unique_ptr<LoadedCode>> codes_;
   std::map<const void*, KernelHandle> kernels_;
+  std::map<const void*, void*> variables_;  ///< address of each, by what the host calls it
   std::vector<std::string> said_;
   Status last_ = kSuccess, lost_ = kSuccess;
   std::string result_;                  ///< file for the program that started this one

@@ -76,8 +76,7 @@ ASSAY_CUDA int cuDeviceGetCount(int* count) {
   return *count = 1, kSuccess;
 }
 ASSAY_CUDA int cuDeviceGetAttribute(int* value, int number, int) {
-  bool known = false;
-  return *value = device_attribute(number, known), kSuccess;
+  return *value = device_attribute(number).value_or(0), kSuccess;
 }
 ASSAY_CUDA int cuDriverGetVersion(int* version) {
   return *version = 13000, kSuccess;

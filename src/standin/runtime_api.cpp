@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "src/standin/device.h"
-#include "src/standin/driver_entry.h"
 
 #define ASSAY_CUDA extern "C" __attribute__((visibility("default")))
 
 using namespace assay::standin;  // NOLINT(google-build-using-namespace): the C functions stand outside it
+using assay::binding::Gpu;
 
 namespace assay::standin {
 namespace {
@@ -33,11 +33,7 @@ Status launch(const void* kernel, const LaunchRequest& request, void** arguments
 }
 
 Status copy(void* to, const void* from, size_t bytes) {
-  Device& device = Device::get();
-  for (const void* side : {static_cast<const void*>(to), from})
-    if (const Status status = device.check_range(side, bytes)) return status;
-  std::memmove(to, from, bytes);
-  return kSuccess;
+  return Device::get().copy(to, from, bytes);
 }
 
 Status copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
@@ -52,135 +48,6 @@ Status copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch,
 Status fill(void* to, int value, size_t bytes) {
   if (const Status status = Device::get().check_range(to, bytes)) return status;
   std::memset(to, value, bytes);
-  return kSuccess;
-}
-
-/// cudaDeviceAttr, as far as programs ask; the driver's CUdevice_attribute has the same numbers.
-int attribute(const Model& m, int number, bool& known) {
-  known = true;
-  switch (number) {
-    case 1:
-      return 1024;  // threads per block
-    case 2:
-    case 3:
-      return 1024;  // block x, y
-    case 4:
-      return 64;  // block z
-    case 5:
-      return 0x7fffffff;  // grid x
-    case 6:
-    case 7:
-      return 65535;  // grid y, z
-    case 8:
-      return 49152;  // shared memory per block
-    case 9:
-      return 65536;  // constant memory
-    case 10:
-      return 32;  // warp size
-    case 12:
-      return 65536;  // registers per block
-    case 13:
-      return 1980000;  // kHz
-    case 16:
-      return m.multiprocessors;
-    case 31:
-    case 41:
-    case 115:
-      return 1;  // concurrent kernels, unified addressing, pools
-    case 36:
-      return 2619000;  // memory, kHz
-    case 37:
-      return 5120;  // memory bus, bits
-    case 38:
-      return m.l2_bytes;
-    case 39:
-      return m.shared_per_multiprocessor > 102400 ? 2048 : 1536;  // threads per multiprocessor
-    case 75:
-      return m.major;
-    case 76:
-      return m.minor;
-    case 81:
-      return m.shared_per_multiprocessor;
-    case 82:
-      return 65536;  // registers per multiprocessor
-    case 83:
-    case 95:
-      return 1;  // managed memory, cooperative launch
-    case 97:
-      return m.shared_per_block_optin;
-    case 106:
-      return m.blocks_per_multiprocessor;
-    case 111:
-      return 1024;  // shared memory reserved per block
-    case 120:
-      return m.major >= 9;  // cluster launch
-    case 0:
-    case 11:
-    case 14:
-    case 15:
-    case 17:
-    case 18:
-    case 19:
-    case 20:
-    case 30:
-    case 32:
-    case 33:
-    case 34:
-    case 35:
-    case 40:
-    case 42:
-    case 43:
-    case 84:
-    case 85:
-    case 88:
-    case 89:
-    case 91:
-    case 98:
-    case 100:
-    case 101:
-    case 102:
-    case 103:
-    case 110:
-    case 116:
-    case 117:
-    case 119:
-    case 125:
-    case 129:
-    case 132:
-      return 0;
-    default:
-      known = false;
-      return 0;
-  }
-}
-
-/// Offsets of cudaDeviceProp where 12 and 13 differ.
-struct PropertyOffsets {
-  size_t multiprocessors, concurrent, unified, bus, l2, threads, shared, registers, managed, cooperative,
-      optin, blocks, reserved, all;
-};
-constexpr PropertyOffsets kProperties12 = {388, 576, 604, 612, 616, 624, 640,
-                                           648, 652, 688, 696, 712, 720, 1032};
-constexpr PropertyOffsets kProperties13 = {384, 560, 588, 592, 596, 604, 624,
-                                           632, 636, 668, 672, 688, 696, 1008};
-
-Status properties(void* to, const PropertyOffsets& at) {
-  if (!to) return Device::get().fail(kInvalidValue);
-  const Model& m = Device::get().model();
-  char* const bytes = static_cast<char*>(to);
-  std::memset(bytes, 0, at.all);
-  std::snprintf(bytes, 256, "%s", m.name);
-  const auto put = [&](size_t offset, auto value) { std::memcpy(bytes + offset, &value, sizeof value); };
-  bool known = false;
-  const auto of = [&](int number) { return attribute(m, number, known); };
-  put(288, m.memory_bytes), put(296, size_t{49152}), put(304, 65536), put(308, 32),
-      put(312, size_t{0x7fffffff});
-  put(320, 1024), put(324, 1024), put(328, 1024), put(332, 64), put(336, 0x7fffffff), put(340, 65535);
-  put(344, 65535), put(352, size_t{65536}), put(360, m.major), put(364, m.minor);
-  put(at.multiprocessors, m.multiprocessors), put(at.concurrent, 1), put(at.unified, 1), put(at.bus, of(37));
-  put(at.l2, m.l2_bytes), put(at.threads, of(39)), put(at.shared, size_t(of(81))), put(at.registers, of(82));
-  put(at.managed, 1), put(at.cooperative, 1), put(at.optin, size_t(m.shared_per_block_optin));
-  put(at.blocks, m.blocks_per_multiprocessor), put(at.reserved, size_t{1024});
   return kSuccess;
 }
 
@@ -200,22 +67,17 @@ constexpr std::pair<Status, std::pair<const char*, const char*>> kErrors[] = {
     {kNotSupported, {"cudaErrorNotSupported", "operation not supported"}}};
 
 int blocks_that_fit(const KernelHandle* kernel, int threads, size_t dynamic_bytes) {
-  const Model& m = Device::get().model();
+  const Gpu& gpu = Device::get().gpu();
   size_t shared = dynamic_bytes + 1024;
   if (kernel)
     if (const auto entry = Device::get().entry_of(*kernel); entry.is_object())
       shared += entry.at("shared_bytes").get<size_t>();
-  bool known = false;
-  const int of_threads = attribute(m, 39, known) / std::max(threads, 1);
-  return std::min({m.blocks_per_multiprocessor, of_threads,
-                   static_cast<int>(static_cast<size_t>(m.shared_per_multiprocessor) / shared)});
+  const int of_threads = gpu.threads_per_multiprocessor / std::max(threads, 1);
+  return std::min({gpu.blocks_per_multiprocessor, of_threads,
+                   static_cast<int>(static_cast<size_t>(gpu.shared_per_multiprocessor) / shared)});
 }
 
 }  // namespace
-
-int device_attribute(int number, bool& known) {
-  return attribute(Device::get().model(), number, known);
-}
 
 }  // namespace assay::standin
 
@@ -233,8 +95,14 @@ ASSAY_CUDA void __cudaRegisterFunction(void** code, const char* host, char*, con
                                        void*, void*, void*, int*) {
   Device::get().name_kernel(host, reinterpret_cast<LoadedCode*>(code), name);
 }
-ASSAY_CUDA void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
-ASSAY_CUDA void __cudaRegisterManagedVar(void**, void**, char*, const char*, int, size_t, int, int) {}
+ASSAY_CUDA void __cudaRegisterVar(void** code, char* host, char*, const char* name, int, size_t, int, int) {
+  Device::get().name_variable(host, *reinterpret_cast<LoadedCode*>(code), name);
+}
+/// The host reads and writes such a variable by the pointer at `host`.
+ASSAY_CUDA void __cudaRegisterManagedVar(void** code, void** host, char*, const char* name, int, size_t, int,
+                                         int) {
+  *host = Device::get().name_managed_variable(*reinterpret_cast<LoadedCode*>(code), name);
+}
 ASSAY_CUDA unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, size_t shared_bytes, void* stream) {
   configurations.push_back({grid, block, shared_bytes, stream});
   return 0;
@@ -294,8 +162,8 @@ ASSAY_CUDA int cudaFuncGetAttributes(FunctionAttributes* to, const void* functio
   std::memset(to, 0, 64);
   to->shared_bytes = entry.at("shared_bytes").get<size_t>();
   to->most_threads = entry.at("max_threads").get<int>() > 0 ? entry.at("max_threads").get<int>() : 1024;
-  to->ptx_version = to->binary_version = device.model().major * 10 + device.model().minor;
-  to->most_dynamic_shared_bytes = device.model().shared_per_block_optin;
+  to->ptx_version = to->binary_version = device.gpu().capability();
+  to->most_dynamic_shared_bytes = device.gpu().shared_per_block_optin;
   return kSuccess;
 }
 ASSAY_CUDA int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel,
@@ -315,7 +183,7 @@ ASSAY_CUDA int cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
       blocks = std::max(1u, a.cluster.x * a.cluster.y * a.cluster.z);
   const auto threads = static_cast<int>(config->block.x * config->block.y * config->block.z);
   *clusters = blocks_that_fit(Device::get().kernel(kernel), threads, config->shared_bytes) *
-              Device::get().model().multiprocessors / static_cast<int>(blocks);
+              Device::get().gpu().multiprocessors / static_cast<int>(blocks);
   return kSuccess;
 }
 
@@ -374,7 +242,7 @@ ASSAY_CUDA int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
   return fill(to, value, bytes);
 }
 ASSAY_CUDA int cudaMemGetInfo(size_t* free, size_t* all) {
-  *free = *all = Device::get().model().memory_bytes;
+  *free = *all = static_cast<size_t>(Device::get().gpu().memory_bytes);
   return kSuccess;
 }
 ASSAY_CUDA int cudaPointerGetAttributes(PointerAttributes* to, const void* p) {
@@ -383,85 +251,38 @@ ASSAY_CUDA int cudaPointerGetAttributes(PointerAttributes* to, const void* p) {
   *to = {type, 0, of ? const_cast<void*>(p) : nullptr, type == 2 ? nullptr : const_cast<void*>(p)};
   return kSuccess;
 }
-/// Variables of a module live as long as one launch: said, and refused, where a program sets or reads one.
-#define ASSAY_NO_VARIABLES(what)                                                                          \
-  Device::get().say(what ": variables of device code are not kept between launches, so this is refused"); \
-  return Device::get().fail(kNotSupported)
-ASSAY_CUDA int cudaMemcpyToSymbol(const void*, const void*, size_t, size_t, int) {
-  ASSAY_NO_VARIABLES("cudaMemcpyToSymbol");
-}
-ASSAY_CUDA int cudaMemcpyToSymbolAsync(const void*, const void*, size_t, size_t, int, void*) {
-  ASSAY_NO_VARIABLES("cudaMemcpyToSymbolAsync");
-}
-ASSAY_CUDA int cudaMemcpyFromSymbol(void*, const void*, size_t, size_t, int) {
-  ASSAY_NO_VARIABLES("cudaMemcpyFromSymbol");
-}
-ASSAY_CUDA int cudaGetSymbolAddress(void**, const void*) {
-  ASSAY_NO_VARIABLES("cudaGetSymbolAddress");
-}
 
-// ---- devices ----
+// ---- variables of device code ----
 
-ASSAY_CUDA int cudaGetDeviceCount(int* count) {
-  return *count = 1, kSuccess;
-}
-ASSAY_CUDA int cudaGetDevice(int* device) {
-  return *device = 0, kSuccess;
-}
-ASSAY_CUDA int cudaSetDevice(int device) {
-  return device == 0 ? kSuccess : Device::get().fail(kInvalidDevice);
-}
-ASSAY_CUDA int cudaSetDeviceFlags(unsigned) {
+ASSAY_CUDA int cudaGetSymbolAddress(void** to, const void* symbol) {
+  const Device::Allocation* of = nullptr;
+  if (const Status status = Device::get().find_variable(symbol, to, &of)) return status;
   return kSuccess;
 }
-ASSAY_CUDA int cudaInitDevice(int, unsigned, unsigned) {
+ASSAY_CUDA int cudaGetSymbolSize(size_t* bytes, const void* symbol) {
+  void* at = nullptr;
+  const Device::Allocation* of = nullptr;
+  if (const Status status = Device::get().find_variable(symbol, &at, &of)) return status;
+  *bytes = of->bytes;
   return kSuccess;
 }
-ASSAY_CUDA int cudaDeviceReset() {
-  return kSuccess;
+ASSAY_CUDA int cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, int) {
+  void* at = nullptr;
+  const int status = cudaGetSymbolAddress(&at, symbol);
+  return status ? status : copy(static_cast<char*>(at) + offset, from, bytes);
 }
-ASSAY_CUDA int cudaDeviceSynchronize() {
-  return Device::get().last(false);
+ASSAY_CUDA int cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                       int kind, void*) {
+  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
 }
-ASSAY_CUDA int cudaDeviceSetLimit(int, size_t) {
-  return kSuccess;
+ASSAY_CUDA int cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, int) {
+  void* at = nullptr;
+  const int status = cudaGetSymbolAddress(&at, symbol);
+  return status ? status : copy(to, static_cast<const char*>(at) + offset, bytes);
 }
-ASSAY_CUDA int cudaDeviceSetCacheConfig(int) {
-  return kSuccess;
-}
-ASSAY_CUDA int cudaDeviceGetStreamPriorityRange(int* least, int* most) {
-  return *least = *most = 0, kSuccess;
-}
-ASSAY_CUDA int cudaDeviceCanAccessPeer(int* can, int, int) {
-  return *can = 0, kSuccess;
-}
-ASSAY_CUDA int cudaDeviceGetAttribute(int* value, int number, int) {
-  bool known = false;
-  *value = assay::standin::device_attribute(number, known);
-  if (!known) Device::get().say(fmt::format("device attribute {} is not known; 0 is answered", number));
-  return kSuccess;
-}
-ASSAY_CUDA int cudaGetDeviceProperties_v2(void* to, int) {
-  return properties(to, kProperties12);
-}
-ASSAY_CUDA int cudaGetDeviceProperties(void* to, int) {
-  return properties(to, kProperties13);
-}
-ASSAY_CUDA int cudaDriverGetVersion(int* version) {
-  return *version = 13000, kSuccess;
-}
-ASSAY_CUDA int cudaRuntimeGetVersion(int* version) {
-  return *version = 13000, kSuccess;
-}
-ASSAY_CUDA int cudaGetDriverEntryPointByVersion(const char* name, void** to, unsigned, unsigned long long,
-                                                int* found) {
-  *to = driver_function(name);
-  if (found) *found = *to ? 0 : 1;  // cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound
-  if (!*to) Device::get().say(fmt::format("the driver's {} is not there", name));
-  return kSuccess;
-}
-ASSAY_CUDA int cudaGetDriverEntryPoint(const char* name, void** to, unsigned long long, int* found) {
-  return cudaGetDriverEntryPointByVersion(name, to, 13000, 0, found);
+ASSAY_CUDA int cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, int kind,
+                                         void*) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
 }
 
 // ---- errors ----

@@ -31,6 +31,22 @@ struct Rows {
   }
 };
 
+/// Keys and rates of a delta rule whose rates are what it replaces.
+struct Keys {
+  Tensor k, beta;
+  int64_t K;
+
+  explicit Keys(const Case& c) : K(c.K) {
+    const TensorMap inputs = draw_inputs(c, find_operator("gated_delta_rule"));
+    k = inputs.at("k"), beta = inputs.at("beta");
+  }
+  double dot(int64_t s, int64_t t) const {
+    double sum = 0;
+    for (int64_t c = 0; c < K; ++c) sum += k.value(s * K + c) * k.value(t * K + c);
+    return sum;
+  }
+};
+
 TEST(UnitRows, HaveLengthOneAndAreNotAllTheSame) {
   for (const char* values : {"normal", "positive", "sparse", "ones"})
     for (const int64_t K : {1, 2, 7, 64, 256}) {
@@ -81,6 +97,14 @@ TEST(UnitRows, WriteAlongWhatTheyReadWhereStatesShallGrow) {
   EXPECT_NEAR(std::log2(grown), 40, 0.1);
 }
 
+TEST(UnitRows, OfKeysGrowWhereTwiceIsTakenOfThem) {
+  const Case c = case_of("growing", 64, 8);
+  const Keys keys(c);
+  double grown = 1;
+  for (int64_t t = 0; t < 64; ++t) grown *= std::fabs(1 - keys.beta.value(t) * keys.dot(t, t));
+  EXPECT_NEAR(std::log2(grown), 40, 0.1);
+}
+
 TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {
   const int64_t K = 5, T = 100;
   const Rows rows(case_of("exact", T, K));
@@ -93,6 +117,55 @@ TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {
   }
   EXPECT_GT(removing, 0);
   EXPECT_LE(removing, kRemovingTokens);
+}
+
+TEST(UnitRows, OfKeysHaveLengthOneAndAreReplacedAtARateOfZeroToTwo) {
+  const Keys keys(case_of("normal", 400, 16));
+  int64_t beyond = 0, whole = 0, none = 0, twice = 0;
+  for (int64_t t = 0; t < 400; ++t) {
+    const double beta = keys.beta.value(t);
+    EXPECT_NEAR(keys.dot(t, t), 1, 1e-6);
+    EXPECT_GE(beta, 0);
+    EXPECT_LE(beta, 2);
+    beyond += beta > 1, whole += beta == 1, none += beta == 0, twice += beta == 2;
+  }
+  for (const int64_t count : {beyond, whole, none, twice}) EXPECT_GT(count, 5);
+  EXPECT_LT(beyond, 100);
+}
+
+TEST(UnitRows, AreNearlyOrExactlyTheSameForManyTokensWhereTheyShall) {
+  for (const char* values : {"collinear", "repeated"}) {
+    int64_t same = 0, near = 0;
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      Case c = case_of(values, 130, 64);
+      c.seed = seed;
+      const Keys keys(c);
+      for (int64_t t = 1; t < 130; ++t) {
+        EXPECT_NEAR(keys.dot(t, t), 1, 1e-6);
+        const double cosine = keys.dot(t - 1, t);
+        same += cosine > 1 - 1e-6, near += cosine > 0.6 && cosine < 1 - 1e-6;
+      }
+    }
+    EXPECT_GT(same, 6 * 129 / 32) << values;
+    const bool collinear = std::string(values) == "collinear";
+    EXPECT_GT(collinear ? near : same, 6 * 129 / 2) << values;
+  }
+}
+
+TEST(UnitRows, OfLongKeysLetNoStateGrow) {
+  Case c = case_of("long-keys", 300, 16);
+  c.H = 1, c.HV = 2;
+  const Keys keys(c);
+  double longest = 0, shortest = 1, most = 0;
+  for (int64_t t = 0; t < 300; ++t)
+    for (int64_t h = 0; h < 2; ++h) {
+      const double square = keys.dot(t, t), beta = keys.beta.value(2 * t + h);
+      longest = std::fmax(longest, square), shortest = std::fmin(shortest, square);
+      most = std::fmax(most, beta * square);
+    }
+  EXPECT_NEAR(longest, 64, 1e-4);
+  EXPECT_NEAR(shortest, 0x1p-8, 1e-8);
+  EXPECT_NEAR(most, 2, 1e-5);
 }
 
 TEST(UnitRows, AreWhatAnElementOnDemandWouldBe) {

@@ -23,7 +23,7 @@ bool any(const Operator&) {
 /// The operators that are the shared recurrence.
 bool gated_family(const Operator& op) {
   return has_input(op, "v") && (has_input(op, "q") || has_input(op, "r")) && op.outputs.size() == 2 &&
-         !has_input(op, "b");
+         !removes_from_state(op);
 }
 bool with_state(const Operator& op) {
   return std::any_of(op.inputs.begin(), op.inputs.end(),
@@ -244,7 +244,7 @@ TEST(Identity, P5_packed_sequences_equal_separate_calls) {
 }
 
 TEST(Identity, P7_the_scale_is_linear_and_may_sit_on_q) {
-  for_each_operator_and_decay([](const Operator& op) { return gated_family(op) || op.name == "rwkv7"; },
+  for_each_operator_and_decay([](const Operator& op) { return gated_family(op) || removes_from_state(op); },
                               [](RandomProblem& p, bool broken) {
                                 const auto plain = evaluate(p);
                                 p.problem.scale *= 3;

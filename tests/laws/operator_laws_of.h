@@ -253,6 +253,7 @@ inline void move_one(TensorMap& inputs, const Operator& op, std::mt19937_64& ran
   const bool gate = spec.role == Role::log_decay && spec.name[0] != 'd';
   if (gate) value = std::max(-std::fabs(value), -20.0);
   if (spec.role == Role::positive || spec.not_negative) value = std::fabs(value);
+  if (spec.role == Role::rate) value = std::fmin(std::fabs(value), 2);
   if (std::fabs(value) < 64) x.set(at, value);
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "src/base/numerics/double_double.h"
 #include "tests/reference/random_problem.h"
 
 namespace assay {
@@ -191,6 +192,30 @@ TEST(BoundAdjoint, grows_with_every_number_that_a_kernel_declares) {
       else
         EXPECT_EQ(sum, before.at(name)) << row.what << " " << name;
     }
+  }
+}
+
+TEST(BoundAdjoint, counts_the_evaluators_own_roundings_of_terms_that_cancel_in_the_first_adjoint) {
+  RandomShape shape;
+  shape.T = 3, shape.K = shape.V = 1, shape.decay = "none", shape.cotangents = true;
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (int n = 0; n < 900; ++n) {
+    RandomProblem p;
+    draw_problem(shape, 1, p);
+    p.problem.adjoint = declared(n % 3 ? 64 : 4);
+    DoubleDouble sum;
+    const auto set = [&](const char* name, int64_t t, double x) {
+      p.at(name).set(t, x);
+      return p.at(name).value(t);
+    };
+    set("dfinal_state", 0, 0);
+    for (int64_t t = 2; t >= 0; --t)
+      sum += set("q", t, t ? uniform(random) : 1) * set("do", t, t ? -uniform(random) : -sum.hi);
+    const ReferenceResult gradients = gla_gradients(p);
+    const ReferenceOutput& dS = gradients.outputs.back();
+    ASSERT_EQ(dS.name, "dinitial_state");
+    EXPECT_LE(std::fabs((DoubleDouble(dS.mid[0]) - sum).hi), dS.rad[0]) << n;
   }
 }
 

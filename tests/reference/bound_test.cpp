@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "src/base/numerics/double_double.h"
 #include "tests/reference/model_kernels.h"
 #include "tests/reference/random_problem.h"
 
@@ -258,6 +259,27 @@ TEST(Bound, of_a_stored_state_is_relative_to_what_is_left_of_its_terms) {
   for (size_t i = 0; i < x.o.size(); ++i) {
     EXPECT_LE(std::fabs(double{x.o[i]} - stored.mid[i]), stored.bound[i]) << i;
     EXPECT_LE(stored.companion[i], apart.companion[i] * (1 + 1e-9)) << i;
+  }
+}
+
+/// Of a sequence shorter than what lies between two stored states, the last one is stored nevertheless.
+TEST(Bound, counts_the_evaluators_own_roundings_of_terms_that_cancel_in_the_last_state) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<float> uniform(0, 1);
+  Arithmetic a = RecurrentModel::arithmetic(1, false);
+  for (const int64_t stored : {2, 4, 64}) {
+    a.stored = stored;
+    for (int n = 0; n < 300; ++n) {
+      ModelSlice x{3, 1, 1, {1, 1, 1}, {}, {0, 0, 0}, {}, {}, {}, 1};
+      DoubleDouble sum;
+      for (int t = 0; t < 3; ++t) {
+        x.k.push_back(t < 2 ? uniform(random) : 1);
+        x.v.push_back(t < 2 ? -uniform(random) : static_cast<float>(-sum.hi));
+        sum = sum + DoubleDouble(double{x.k.back()} * double{x.v.back()});
+      }
+      const ReferenceOutput state = evaluated(x, a).outputs[1];
+      EXPECT_LE(std::fabs((DoubleDouble(state.mid[0]) - sum).hi), state.rad[0]) << stored << " " << n;
+    }
   }
 }
 

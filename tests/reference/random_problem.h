@@ -1,5 +1,6 @@
 // Problems drawn from a seed, for tests of the reference.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -49,6 +50,16 @@ inline Tensor draw_tensor(const std::string& name, Dtype dtype, std::vector<Axis
   return tensor;
 }
 
+/// Rows of the last axis of length one, before they are rounded.
+inline void make_unit_rows(Tensor& x) {
+  const int64_t width = x.axes.back().size;
+  for (int64_t first = 0; first < x.size(); first += width) {
+    double square = 0;
+    for (int64_t i = first; i < first + width; ++i) square += x.value(i) * x.value(i);
+    for (int64_t i = first; i < first + width; ++i) x.set(i, x.value(i) / std::sqrt(square));
+  }
+}
+
 /// Inputs of any operator from its specifications, all optional ones present that do not stand in for
 /// another; decay "absent" leaves optional gates out. `out` must stay where it is: the problem points into
 /// it.
@@ -68,6 +79,8 @@ inline void draw_problem_of(const Operator& op, const std::string& decay, const 
     for (std::string_view axis : a.axes) axes.push_back({std::string(axis), out.problem.sizes.of(axis)});
     return axes;
   };
+  const bool replaces = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                    [](const ArgumentSpec& a) { return a.role == Role::rate; });
   const auto state = [&](const ArgumentSpec& a) { return a.role == Role::state; };
   for (const ArgumentSpec& a : op.inputs) {
     const std::string name(a.name);
@@ -82,6 +95,9 @@ inline void draw_problem_of(const Operator& op, const std::string& decay, const 
       Tensor& x = out.inputs[name] = draw_tensor(name, dtype, axes_of(a), random);
       const bool positive = a.role == Role::positive || a.not_negative;
       for (int64_t i = 0; positive && i < x.size(); ++i) x.set(i, std::fabs(x.value(i)));
+      for (int64_t i = 0; a.role == Role::rate && i < x.size(); ++i)
+        x.set(i, 2 / (1 + std::exp(-x.value(i))));
+      if (a.role == Role::unit && replaces) make_unit_rows(x);
     }
   }
   for (const ArgumentSpec& a : op.outputs) {

@@ -61,9 +61,33 @@ TEST(Run, WhatIsNotSupportedIsSaidAndNoPass) {
   const ScratchFolder here;
   const Ran ran = run_program("", "runtime_program refused", here);
   EXPECT_EQ(ran.status, 1) << ran.out;
-  EXPECT_NE(ran.err.find("assay: cudaMemcpyToSymbol: variables of device code are not kept"), ran.err.npos)
-      << ran.err;
+  EXPECT_NE(ran.err.find("has a block of 2000 threads; 1 to 1024 are possible"), ran.err.npos) << ran.err;
   EXPECT_NE(ran.out.find("exit status 0"), ran.out.npos) << ran.out << ran.err;
+}
+
+TEST(Run, VariablesOfDeviceCodeLiveAsLongAsTheProgram) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "runtime_program variables", here);
+    EXPECT_EQ(ran.status, 0) << checks << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("5 launches of 3 kernels"), ran.out.npos) << checks << ran.out;
+  }
+}
+
+TEST(Run, AModuleThatTheProgramLoadsHasItsVariables) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "runtime_program loaded-module", here);
+    EXPECT_EQ(ran.status, 0) << checks << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("2 launches of 1 kernels"), ran.out.npos) << checks << ran.out;
+  }
+}
+
+TEST(Run, ARaceOnAVariableIsFound) {
+  const ScratchFolder here;
+  const Ran ran = run_program("", "runtime_program variable-race", here);
+  EXPECT_EQ(ran.status, 1) << ran.out;
+  EXPECT_NE(ran.out.find("race: words["), ran.out.npos) << ran.out;
 }
 
 TEST(Run, SameDigestsEveryTime) {

@@ -1,9 +1,17 @@
 // What programs of the CUDA runtime do beside launching kernels; by name, exit status 0 where it went
 // as on a GPU.
+#include <cuda.h>
+
 #include <cstdio>
 #include <cstring>
 
-__device__ int counter;
+__device__ int counter = 5;
+__device__ int* behind = &counter;
+__device__ int* given;
+__device__ int words[64];
+__constant__ int table[4] = {1, 2, 3, 4};
+__managed__ int seen_by_both = 7;
+static int on_host;
 
 __global__ void add(int* x, int by) {
   x[threadIdx.x] += by;
@@ -28,6 +36,7 @@ static bool memory() {
     return false;
   if (cudaMemcpy(host, x + 1, sizeof host, cudaMemcpyDeviceToHost) != cudaErrorInvalidValue) return false;
   if (cudaGetLastError() != cudaErrorInvalidValue || cudaGetLastError() != cudaSuccess) return false;
+  if (cudaMemcpyToSymbol(table, x, sizeof table, sizeof(int)) != cudaErrorInvalidValue) return false;
   return cudaFree(x) == cudaSuccess && cudaFree(x) == cudaErrorInvalidValue;
 }
 
@@ -44,10 +53,77 @@ static bool device() {
 }
 
 static bool refused() {
-  const int one = 1;
-  if (cudaMemcpyToSymbol(counter, &one, sizeof one) != cudaErrorNotSupported) return false;
   add<<<1, 2000>>>(nullptr, 1);
   return cudaGetLastError() != cudaSuccess;
+}
+
+__global__ void count_up() {
+  atomicAdd(behind, 1);
+  seen_by_both += counter;
+}
+__global__ void through_table() {
+  given[threadIdx.x] = table[threadIdx.x] * 10;
+}
+__global__ void neighbours() {
+  words[threadIdx.x] = threadIdx.x;
+  words[(threadIdx.x + 33) % 64] += 1;
+}
+
+/// Variables are one per program: what one launch or the host writes, the next one reads.
+static bool variables() {
+  int x = 0, four[4], *at = nullptr, *memory = nullptr;
+  size_t bytes = 0;
+  count_up<<<1, 1>>>();
+  count_up<<<1, 1>>>();
+  if (cudaMemcpyFromSymbol(&x, counter, sizeof x) != cudaSuccess || x != 7) return false;
+  if (seen_by_both != 7 + 6 + 7) return false;
+  seen_by_both = 1;
+  x = 40;
+  if (cudaMemcpyToSymbol(counter, &x, sizeof x) != cudaSuccess) return false;
+  count_up<<<1, 1>>>();
+  if (seen_by_both != 42) return false;
+  if (cudaGetSymbolAddress(reinterpret_cast<void**>(&at), counter) != cudaSuccess) return false;
+  add<<<1, 1>>>(at, 1);
+  if (cudaMemcpy(&x, at, sizeof x, cudaMemcpyDeviceToHost) != cudaSuccess || x != 42) return false;
+  const int tail[] = {8, 9};
+  if (cudaMemcpyToSymbol(table, tail, sizeof tail, 2 * sizeof(int)) != cudaSuccess) return false;
+  if (cudaGetSymbolSize(&bytes, table) != cudaSuccess || bytes != sizeof four) return false;
+  if (cudaMalloc(&memory, sizeof four) != cudaSuccess) return false;
+  if (cudaMemcpyToSymbol(given, &memory, sizeof memory) != cudaSuccess) return false;
+  through_table<<<1, 4>>>();
+  if (cudaMemcpy(four, memory, sizeof four, cudaMemcpyDeviceToHost) != cudaSuccess) return false;
+  if (four[0] != 10 || four[1] != 20 || four[2] != 80 || four[3] != 90) return false;
+  return cudaGetSymbolSize(&bytes, on_host) == cudaErrorInvalidSymbol &&
+         cudaFree(at) == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue;
+}
+
+/// Modules that a program loads itself.
+static bool loaded_module() {
+  static const char ptx[] =
+      ".version 7.0\n.target sm_80\n.address_size 64\n"
+      ".global .align 4 .u32 total = 4;\n"
+      ".visible .entry more(.param .u32 by) {\n"
+      ".reg .u32 %r<3>;\nld.param.u32 %r1, [by];\natom.global.add.u32 %r2, [total], %r1;\nret;\n}\n";
+  CUmodule module;
+  CUfunction function;
+  CUdeviceptr at;
+  size_t bytes = 0;
+  unsigned x = 0, by = 3;
+  void* arguments[] = {&by};
+  if (cuInit(0) != CUDA_SUCCESS || cuModuleLoadData(&module, ptx) != CUDA_SUCCESS) return false;
+  if (cuModuleGetFunction(&function, module, "more") != CUDA_SUCCESS) return false;
+  if (cuModuleGetFunction(&function, module, "less") != CUDA_ERROR_NOT_FOUND) return false;
+  if (cuModuleGetGlobal(&at, &bytes, module, "total") != CUDA_SUCCESS || bytes != sizeof x) return false;
+  for (int i = 0; i < 2; ++i)
+    if (cuLaunchKernel(function, 1, 1, 1, 2, 1, 1, 0, nullptr, arguments, nullptr) != CUDA_SUCCESS)
+      return false;
+  if (cuMemcpyDtoH(&x, at, sizeof x) != CUDA_SUCCESS) return false;
+  return x == 4 + 2 * 2 * 3 && cuModuleGetGlobal(&at, &bytes, module, "none") == CUDA_ERROR_NOT_FOUND;
+}
+
+static bool variable_race() {
+  neighbours<<<1, 64>>>();
+  return cudaDeviceSynchronize() == cudaSuccess;
 }
 
 int main(int, char** argv) {
@@ -55,5 +131,8 @@ int main(int, char** argv) {
   if (std::strcmp(step, "memory") == 0) return !memory();
   if (std::strcmp(step, "device") == 0) return !device();
   if (std::strcmp(step, "refused") == 0) return !refused();
+  if (std::strcmp(step, "variables") == 0) return !variables();
+  if (std::strcmp(step, "variable-race") == 0) return !variable_race();
+  if (std::strcmp(step, "loaded-module") == 0) return !loaded_module();
   return 2;
 }

@@ -84,6 +84,34 @@ TEST(Cluster, StoresThatCompleteAtAnMbarrierAreSeenBehindItsWait) {
   EXPECT_EQ(words_of(outcome)[35], 3u);
 }
 
+TEST(Cluster, ReductionsThatCompleteAtAnMbarrierAreSeenBehindItsWait) {
+  struct Reduction {
+    const char* form;
+    uint32_t from_zero;  ///< what 32 lanes with 100 rank + lane make of a zero; rank 1
+  };
+  const Reduction reductions[] = {
+      {"add.u32", 32 * 100 + 31 * 16}, {"max.s32", 131}, {"or.b32", 255}, {"inc.u32", 32}, {"min.u32", 0}};
+  for (const Reduction& reduction : reductions) {
+    const std::string body =
+        store_to_next +
+        "add.u32 %r10, %r1, 192; mapa.shared::cluster.u32 %r11, %r10, %r3; setp.eq.u32 %p1, %r32, 0;\n"
+        "add.u32 %r12, %r1, 200; mapa.shared::cluster.u32 %r13, %r12, %r3; st.shared.u32 [%r12], 0;\n"
+        "@%p1 mbarrier.init.shared.b64 [%r10], 1; @%p1 fence.mbarrier_init.release.cluster;\n" +
+        meet +
+        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 128;\n"
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes." +
+        reduction.form +
+        " [%r13], %r8, [%r11];\n"
+        "WAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r10], 0; @!%p4 bra WAIT;\nld.shared.u32 %d, "
+        "[%r12];\n" +
+        meet;
+    const Outcome outcome =
+        run_small({.declarations = tile, .body = body, .threads = 32, .blocks = 2, .cluster = {2, 1, 1}});
+    ASSERT_FALSE(outcome.trap) << reduction.form << outcome.trap->message;
+    EXPECT_EQ(words_of(outcome)[0], reduction.from_zero) << reduction.form;
+  }
+}
+
 TEST(Cluster, RemoteMbarriersCountArrivals) {
   const std::string body =
       "mov.u32 %r1, tile; mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r32, 0;\n"

@@ -194,15 +194,35 @@ TEST(ExactRun, ComparisonsThatRoundingTurnsAreCounted) {
   // x * x against its own bf16: the same number on real numbers, mostly another in the machine.
   const std::string rounded = "mul.rn.f32 %f1, %x, %x; cvt.rn.bf16.f32 %h1, %f1; cvt.f32.bf16 %f2, %h1;";
   const ExactRun turned =
-      run_of(program_of(rounded + "setp.gt.f32 %p1, %f2, %f1; selp.f32 %r, %f1, %f2, %p1;"));
+      run_of(program_of(rounded + "setp.ne.f32 %p1, %f2, %f1; selp.f32 %r, %f1, %f2, %p1;"));
   EXPECT_GE(turned.turned, 20u);
   EXPECT_EQ(turned.branches_turned, 0u);
   const ExactRun branch = run_of(program_of(
-      rounded + "mov.f32 %r, %f1; setp.gt.f32 %p1, %f2, %f1; @%p1 bra $end; mov.f32 %r, %f2; $end:"));
+      rounded + "mov.f32 %r, %f1; setp.ne.f32 %p1, %f2, %f1; @%p1 bra $end; mov.f32 %r, %f2; $end:"));
   EXPECT_GE(branch.branches_turned, 20u);
   const ExactRun sure =
       run_of(program_of(rounded + "setp.gt.f32 %p1, %f2, 0f00000000; selp.f32 %r, %f1, %f2, %p1;"));
   EXPECT_EQ(sure.turned, 0u);
+}
+
+// Two numbers that the machine mostly has alike: the larger one is that on real numbers, whichever is asked.
+TEST(ExactRun, AComparisonIsTurnedByWhatItAsksNotByTheOrderAlone) {
+  const std::string alike =
+      "mul.rn.f32 %f1, %x, %x; add.rn.f32 %f2, %f1, 0f3A000000; cvt.rn.bf16.f32 %h1, %f1;"
+      "cvt.rn.bf16.f32 %h2, %f2; cvt.f32.bf16 %f3, %h1; cvt.f32.bf16 %f4, %h2;";
+  const TensorMap given = inputs();
+  for (const auto& [larger, turned] :
+       {std::pair{"setp.gt.f32 %p1, %f3, %f4; selp.f32 %r, %f3, %f4, %p1;", false},
+        {"setp.le.f32 %p1, %f3, %f4; selp.f32 %r, %f4, %f3, %p1;", false},
+        {"setp.gt.f32 %p1, %f4, %f3; selp.f32 %r, %f4, %f3, %p1;", true},
+        {"setp.ge.f32 %p1, %f3, %f4; selp.f32 %r, %f3, %f4, %p1;", true}}) {
+    const ExactRun run = run_of(program_of(alike + larger));
+    EXPECT_EQ(run.turned > 0, turned) << larger;
+    for (size_t t = 0; t < 32; ++t) {
+      const double x = given.at("x").value(static_cast<int64_t>(t));
+      EXPECT_NEAR(run.outputs.at("o").value[t], x * x + 0x1p-11, 0x1p-40) << larger << t;
+    }
+  }
 }
 
 void expect_squares(const ExactOutput& o) {
@@ -320,7 +340,7 @@ TEST(ExactRun, APolynomialOfProductsAndSumsIsASeriesAndANumberInTwoPartsIsExact)
 // A guard, a lost address, a predicate made of others: what may come out otherwise is lost, the rest is not.
 TEST(ExactRun, WhatATurnedComparisonDecidesIsLostAndNothingElse) {
   const std::string turned =
-      "mul.rn.f32 %f1, %x, %x; cvt.rn.bf16.f32 %h1, %f1; cvt.f32.bf16 %f2, %h1; setp.gt.f32 %p1, %f2, %f1;";
+      "mul.rn.f32 %f1, %x, %x; cvt.rn.bf16.f32 %h1, %f1; cvt.f32.bf16 %f2, %h1; setp.ne.f32 %p1, %f2, %f1;";
   for (const char* decides : {
            "mov.f32 %r, %x; @%p1 mov.f32 %r, %f1;",
            "setp.gt.f32 %p2, %x, 0f00000000; and.pred %p3, %p1, %p2; mov.f32 %r, %x; @!%p3 mov.f32 %r, %f1;",

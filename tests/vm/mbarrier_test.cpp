@@ -21,6 +21,22 @@ uint32_t word_after(const std::string& arrivals, const std::string& body) {
   return first_word({.declarations = gate, .body = barrier_of(arrivals) + body + "\n" + is_over});
 }
 
+TEST(Mbarrier, AWaitInACalledFunctionIsOverBeforeItsCallerGoesOn) {
+  // Warp 1 waits in a function for what warp 0 does, and then reads what warp 0 wrote before.
+  const std::string wait =
+      ".shared .align 8 .b8 tile[16];\n.func wait(.param .u32 at)\n{\n.reg .pred %p; .reg .b32 %r;\n"
+      "ld.param.u32 %r, [at];\nW: mbarrier.try_wait.parity.shared.b64 %p, [%r], 0; @!%p bra W;\nret;\n}\n";
+  const std::string body =
+      "mov.u32 %r1, tile; setp.eq.u32 %p1, %r32, 0; @%p1 mbarrier.init.shared.b64 [%r1], 32; bar.sync 0;\n"
+      "setp.ge.u32 %p2, %r32, 32; @%p2 bra FIRST;\n"
+      "mov.u32 %r2, 0; SLOW: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 300000; @%p3 bra SLOW;\n"
+      "st.shared.u32 [%r1+8], 7; mbarrier.arrive.shared.b64 _, [%r1]; bra DONE;\n"
+      "FIRST: .param .u32 given; st.param.u32 [given], %r1; call wait, (given); ld.shared.u32 %d, [%r1+8];";
+  const Outcome outcome = run_small({.declarations = wait, .body = body, .threads = 64});
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  EXPECT_EQ(words_of(outcome)[40], 7u);
+}
+
 TEST(Mbarrier, IsAWordThatHoldsCountsOfEitherSign) {
   for (const int32_t bytes : {0, 1, -1, Mbarrier::most_bytes, -Mbarrier::most_bytes}) {
     const Mbarrier b{7, 3, bytes, true}, again = Mbarrier::of(b.word());

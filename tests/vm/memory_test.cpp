@@ -25,6 +25,12 @@ const Shape shapes[] = {
     // %pa points at this lane's word of a, a[i] = i; 16 bytes from lane 4j on hold 4j .. 4j+3.
     {"", "and.b64 %rd1, %pa, -16; ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%rd1]; mad.lo.u32 %d, %r4, 100, %r2;",
      [](uint32_t i) { return ((i & ~3u) + 3) * 100 + (i & ~3u) + 1; }},
+    {shared,
+     ".reg .b128 %q<4>; and.b64 %rd1, %pa, -16; ld.global.b128 %q1, [%rd1]; mov.b128 {%rd2, %rd3}, %q1;\n"
+     "mov.b128 %q2, {%rd3, %rd2}; mov.b128 %q3, %q2; and.b32 %r1, %a, -4; shl.b32 %r1, %r1, 2; mov.u32 %r2, "
+     "s;\nadd.u32 %r2, %r2, %r1; bar.warp.sync -1; st.shared.b128 [%r2], %q3; ld.shared.u32 %r3, [%r2];\n"
+     "ld.shared.u32 %r4, [%r2+12]; mad.lo.u32 %d, %r3, 100, %r4;",
+     [](uint32_t i) { return ((i & ~3u) + 2) * 100 + (i & ~3u) + 1; }},
     {"", "mul.lo.u32 %r1, %a, 0x01010180; st.global.b32 [%pd], %r1; ld.global.s8 %d, [%pd];",
      [](uint32_t i) { return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(i * 0x80))); }},
     {"",

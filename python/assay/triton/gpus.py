@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay import _engine
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -32,14 +34,7 @@ class Gpu:
         return number // 10, number % 10
 
 
-_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
-
-GPUS = (
-    Gpu("NVIDIA H100 80GB HBM3", "sm_90", 132, 80 * _GIB, 227 * _KIB, 228 * _KIB, 2048, 50 * _MIB, 1980000, 2619000, 5120),
-    Gpu("NVIDIA H200", "sm_90", 132, 140 * _GIB, 227 * _KIB, 228 * _KIB, 2048, 60 * _MIB, 1980000, 3201000, 6144),
-    Gpu("NVIDIA A100-SXM4-80GB", "sm_80", 108, 80 * _GIB, 163 * _KIB, 164 * _KIB, 2048, 40 * _MIB, 1410000, 1593000, 5120),
-    Gpu("NVIDIA L40", "sm_89", 142, 45 * _GIB, 99 * _KIB, 100 * _KIB, 1536, 96 * _MIB, 2490000, 9001000, 384),
-)
+GPUS = tuple(Gpu(**row) for row in _engine.about()["gpus"])
 
 
 def find(choice: str) -> Gpu:

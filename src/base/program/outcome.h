@@ -103,20 +103,22 @@ void fields(Io& io, BranchSides& x) {
 struct Outcome {
   std::optional<Trap> trap;
   TensorMap outputs;
-  TensorMap changed_inputs;              ///< inputs that the launches wrote to, as they left them
-  std::vector<ExponentRange> exponents;  ///< vm only
-  std::vector<BranchSides> branches;     ///< vm only, by launch, where asked for
-  std::vector<std::string> printed;      ///< vm only: by printf, a line each, as far as there is room
-  uint64_t not_printed = 0;              ///< lines beyond that
-  bool together = false;                 ///< vm only: blocks wait for each other, and had to run together
-  uint64_t lane_instructions = 0;        ///< vm only
-  double seconds = 0;                    ///< wall clock of the launches (cuda: events)
+  TensorMap changed_inputs;                    ///< inputs that the launches wrote to, as they left them
+  std::vector<std::string> changed_variables;  ///< vm only: of modules, in global memory, by name
+  std::vector<ExponentRange> exponents;        ///< vm only
+  std::vector<BranchSides> branches;           ///< vm only, by launch, where asked for
+  std::vector<std::string> printed;            ///< vm only: by printf, a line each, as far as there is room
+  uint64_t not_printed = 0;                    ///< lines beyond that
+  bool together = false;           ///< vm only: blocks wait for each other, and had to run together
+  uint64_t lane_instructions = 0;  ///< vm only
+  double seconds = 0;              ///< wall clock of the launches (cuda: events)
 };
 template <typename Io>
 void fields(Io& io, Outcome& x) {
   ASSAY_FIELD(trap);
   ASSAY_FIELD(outputs);
   ASSAY_FIELD(changed_inputs);
+  ASSAY_FIELD(changed_variables);
   ASSAY_FIELD(exponents);
   ASSAY_FIELD(branches);
   ASSAY_FIELD(printed);

@@ -53,12 +53,16 @@ struct Module {
   std::string name;
   std::string path;
   std::shared_ptr<const std::string> ptx;
+  /// Its variables in global memory that are buffers of the run, by name, with their addresses; the others
+  /// are made for each run and begin as the text says. On the machine only.
+  std::map<std::string, uint64_t> places;
 };
 template <typename Io>
 void fields(Io& io, Module& x) {
   ASSAY_FIELD(name);
   ASSAY_FIELD(path);
   ASSAY_FIELD(ptx);
+  ASSAY_FIELD(places);
 }
 
 /// What the program writes: allocated, filled with Program::poison and read back after the run. One by the

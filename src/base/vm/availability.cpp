@@ -73,6 +73,7 @@ constexpr Rule rules[] = {
     {90, "prefetch*.tensormap"},
     {0, "st.async*.v4.{b64,u64,s64,f64}"},
     {90, "st.async*"},
+    {90, "red.async*"},
     {90, "{tensormap,fence.proxy.tensormap}*"},
     {90, "mma.*.{m16n8k4,m16n8k8,m16n8k16}.row.col.f64*"},
     {89, "cvt.*{e4m3x2,e5m2x2}*"},

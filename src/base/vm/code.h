@@ -2,6 +2,7 @@
 // and reconvergence points are resolved once.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -91,6 +92,8 @@ struct Code {
   std::vector<Signature> signatures;  ///< by op
   std::vector<Use> uses;              ///< what they point to
   std::vector<Access> accesses;
+  std::vector<uint64_t> variables;       ///< address of each of the module's, where it is .global or .const
+  std::vector<int32_t> named_variables;  ///< those that instructions name, ascending
   std::vector<std::unique_ptr<Slot[]>> slot_pool;
   std::vector<std::vector<int32_t>> branch_tables;  ///< Op::immediate of brx.idx
   std::vector<Immediate> immediates;
@@ -112,8 +115,14 @@ struct Code {
   const Signature& signature(const Op& op) const { return signatures[index(op)]; }
 };
 
-/// Address of module variable `index` where it is .global or .const.
+/// "_ZZ1kE4tile" is "tile" in the source; other names stay.
+std::string source_name(const std::string& name);
+/// Address of module variable `index` where it is .global or .const, and has no place of its own.
 uint64_t variable_address(int32_t index);
+/// Of every variable of the module, those at their `places` first.
+std::vector<uint64_t> variable_addresses(const ptx::Module&, const std::map<std::string, uint64_t>& places);
+/// What the variable holds before the first launch: zeros without an initialiser.
+std::vector<std::byte> initial_bytes(const ptx::Variable&, const std::vector<uint64_t>& addresses);
 /// Address of function `index` of the module: what an indirect call jumps to.
 uint64_t function_address(int32_t index);
 
@@ -121,6 +130,7 @@ uint64_t function_address(int32_t index);
 /// and the areas.
 std::shared_ptr<const Code> lay_out(std::shared_ptr<const ptx::Module> module, int32_t index);
 /// Decodes entry `name`. Throws BadInput naming opcode, line and kernel of a form that the table lacks.
-std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name);
+std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name,
+                                   const std::map<std::string, uint64_t>& places = {});
 
 }  // namespace assay::vm

@@ -23,11 +23,12 @@ std::shared_ptr<const Code> lay_out(std::shared_ptr<const ptx::Module> module, i
   return Decoder(std::move(module), index).lay_out();
 }
 
-std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name) {
+std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name,
+                                   const std::map<std::string, uint64_t>& places) {
   for (size_t i = 0; i < module->functions.size(); ++i) {
     const ptx::Function& function = module->functions[i];
     if (function.name == name && function.entry && function.defined)
-      return Decoder(module, static_cast<int32_t>(i)).decode();
+      return Decoder(module, static_cast<int32_t>(i), places).decode();
   }
   std::string known;
   for (const ptx::Function& function : module->functions)
@@ -36,10 +37,12 @@ std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, co
                  "; the module has: " + (known.empty() ? "none" : known));
 }
 
-Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry)
+Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry,
+                 const std::map<std::string, uint64_t>& places)
     : module_(std::move(module)), call_graph_(*module_), code_(std::make_shared<Code>()) {
   code_->module = module_;
   code_->entry = entry;
+  code_->variables = variable_addresses(*module_, places);
   function_start_.assign(module_->functions.size(), -1);
 }
 

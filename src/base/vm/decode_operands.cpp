@@ -43,9 +43,29 @@ uint64_t function_address(int32_t index) {
   return function_base + static_cast<uint64_t>(index) * 16;
 }
 
-namespace {
+std::vector<uint64_t> variable_addresses(const ptx::Module& module,
+                                         const std::map<std::string, uint64_t>& places) {
+  std::vector<uint64_t> addresses;
+  for (const ptx::Variable& variable : module.variables) {
+    const auto placed = places.find(variable.name);
+    addresses.push_back(placed != places.end() ? placed->second
+                                               : variable_address(static_cast<int32_t>(addresses.size())));
+  }
+  return addresses;
+}
 
-/// "_ZZ1kE4tile" is "tile" in the source; other names stay.
+std::vector<std::byte> initial_bytes(const ptx::Variable& variable, const std::vector<uint64_t>& addresses) {
+  std::vector<std::byte> bytes(static_cast<size_t>(variable.bytes), std::byte{0});
+  if (!variable.initial.empty()) std::memcpy(bytes.data(), variable.initial.data(), variable.initial.size());
+  for (const ptx::Variable::Address& address : variable.addresses) {
+    const uint64_t to = (address.function >= 0 ? function_address(address.function)
+                                               : addresses[static_cast<size_t>(address.variable)]) +
+                        static_cast<uint64_t>(address.offset);
+    std::memcpy(bytes.data() + address.at, &to, sizeof to);
+  }
+  return bytes;
+}
+
 std::string source_name(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> plain(
@@ -55,6 +75,8 @@ std::string source_name(const std::string& name) {
   const size_t scope = whole.rfind("::");
   return scope == std::string::npos ? whole : whole.substr(scope + 2);
 }
+
+namespace {
 
 void name_area(std::vector<NamedArea>& areas, const ptx::Variable& variable, int64_t offset, int32_t function,
                int32_t index) {
@@ -141,7 +163,10 @@ void Decoder::lay_out_memory() {
 
 Slot Decoder::register_slot(int32_t reg) {
   const auto [found, is_new] = registers_.try_emplace({function_, reg}, no_slot);
-  if (is_new) found->second = new_cell(cell_of(here().registers[static_cast<size_t>(reg)].type));
+  if (!is_new) return found->second;
+  const Type type = here().registers[static_cast<size_t>(reg)].type;
+  found->second = new_cell(type == Type::b128 ? Cell::wide : cell_of(type));
+  if (type == Type::b128) new_cell(Cell::wide);
   return found->second;
 }
 
@@ -175,7 +200,14 @@ Slot Decoder::special_slot(const std::string& name, Cell cell) {
 
 std::pair<Slot, Cell> Decoder::register_cell(const Operand& operand) {
   if (operand.kind != Operand::Kind::reg) fail("expected a register");
-  return {register_slot(operand.reg), cell_of(here().registers[static_cast<size_t>(operand.reg)].type)};
+  const Type type = here().registers[static_cast<size_t>(operand.reg)].type;
+  return {register_slot(operand.reg), type == Type::b128 ? Cell::none : cell_of(type)};
+}
+
+std::array<Slot, 2> Decoder::register_pair(const Operand& operand) {
+  const auto [slot, cell] = register_cell(operand);
+  if (cell != Cell::none) fail("expected a register of 128 bits");
+  return {slot, slot + cell_bytes(Cell::wide)};
 }
 
 Slot Decoder::source(const Operand& operand, Type type) {
@@ -285,7 +317,11 @@ uint64_t Decoder::symbol_value(const Operand& operand) {
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;
   if (space == Space::shared)
     return static_cast<uint64_t>(variable_offsets_[static_cast<size_t>(operand.symbol)]);
-  return variable_address(operand.symbol);
+  auto& named = code_->named_variables;
+  if (const auto at = std::lower_bound(named.begin(), named.end(), operand.symbol);
+      at == named.end() || *at != operand.symbol)
+    named.insert(at, operand.symbol);
+  return code_->variables[static_cast<size_t>(operand.symbol)];
 }
 
 void Decoder::address(const Operand& operand, Op& op) {

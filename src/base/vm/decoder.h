@@ -1,6 +1,7 @@
 // Turns the instructions of one entry into ops. Rows with operands of their own (memory, vectors, labels)
 // decode themselves through this interface.
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ namespace assay::vm {
 
 class Decoder {
  public:
-  Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry);
+  Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry,
+          const std::map<std::string, uint64_t>& places = {});
   std::shared_ptr<const Code> decode();
   std::shared_ptr<const Code> lay_out();
 
@@ -28,6 +30,8 @@ class Decoder {
   Slot destination(const ptx::Operand&, ptx::Type type);
   /// Slot and cell of a register, whatever its type.
   std::pair<Slot, Cell> register_cell(const ptx::Operand&);
+  /// The two 64-bit cells, low half first, of a register of 128 bits.
+  std::array<Slot, 2> register_pair(const ptx::Operand&);
   /// Space, base slot and offset of [address]; op.space must be set.
   void address(const ptx::Operand&, Op&);
   /// The same as a pair, for a second address of an instruction.

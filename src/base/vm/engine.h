@@ -228,12 +228,13 @@ class Engine {
     if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
   }
 
-  /// What lanes wait for may be what others of their warp do on another path to the same place.
+  /// What lanes wait for may be what others of their warp do on another path to the same place. What runs
+  /// behind a call, with these lanes too, is no such path.
   static void take_turns(Warp& warp) {
     if (warp.stack.empty()) return;
     Split& other = warp.stack.back();
     if (other.reconverge == warp.current.reconverge && other.pc != other.reconverge &&
-        (other.mask & warp.live))
+        (other.mask & warp.live) && !(other.mask & warp.current.mask))
       std::swap(other, warp.current);
   }
 

@@ -192,7 +192,7 @@ class ErrorTrace : public PlainTrace {
   void lose(Warp&, const Op&, uint32_t mask);
   void lose_results(Warp&, const Op&, uint32_t lanes);
   void compare(Warp&, const Op&, uint32_t mask);
-  uint32_t turned_lanes(const Operand&, const Operand&, uint32_t mask) const;
+  uint32_t turned_lanes(const Op&, ErrorKind, const Operand&, const Operand&, uint32_t mask) const;
   void prepare_select(Warp&, const Op&, uint32_t mask);
   void note_select(Warp&, const Op&, uint32_t mask);
   void note_predicates(const Warp&, const Op&);

@@ -15,6 +15,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+Dtype dtype_of(ErrorKind kind) {
+  return kind == ErrorKind::f64   ? Dtype::fp64
+         : kind == ErrorKind::f32 ? Dtype::fp32
+         : kind == ErrorKind::f16 ? Dtype::fp16
+                                  : Dtype::bf16;
+}
+
 bool is_word(const Op& op, int source) {
   return cell_of(op.row->sources[static_cast<size_t>(source)]) == Cell::word;
 }
@@ -134,19 +141,26 @@ void ErrorTrace<parts_count>::lose(Warp& warp, const Op& op, uint32_t mask) {
   mark(warp, op, ErrorKind::lost, mask & ~unchanged_);
 }
 
-/// Lanes whose operands lie in another order than their exact counterparts, or might.
+/// Lanes in which the order of the exact operands decides otherwise than the machine's, or might: numbers
+/// that the machine has alike leave many a comparison as it is, whichever is the larger one.
 template <int parts_count>
-uint32_t ErrorTrace<parts_count>::turned_lanes(const Operand& a, const Operand& b, uint32_t mask) const {
+uint32_t ErrorTrace<parts_count>::turned_lanes(const Op& op, ErrorKind kind, const Operand& a,
+                                               const Operand& b, uint32_t mask) const {
   if (a.exact && b.exact) return 0;
-  uint32_t turned = 0;
-  const auto order = [](double x) { return (x > 0) - (x < 0); };
+  uint32_t lost = 0;
+  alignas(64) std::byte machine[256] = {}, exact[256] = {}, zeros[256] = {};
+  const size_t bytes = kind == ErrorKind::f64 ? sizeof(double) : sizeof(uint32_t);
+  const auto put_order = [&](std::byte* to, int lane, double x) {
+    const uint64_t bits = encode(dtype_of(kind), (x > 0) - (x < 0));
+    std::memcpy(to + bytes * static_cast<size_t>(lane), &bits, bytes);
+  };
   each_lane(mask, [&](int lane) {
-    const double apart = a.value[lane] - b.value[lane], slack = a.bound[lane] + b.bound[lane];
-    const bool other = std::isinf(slack) || (std::isfinite(apart) &&
-                                             order(apart) != order(apart + (a.error[lane] - b.error[lane])));
-    turned |= static_cast<uint32_t>(other) << lane;
+    const double apart = a.value[lane] - b.value[lane];
+    if (std::isinf(a.bound[lane] + b.bound[lane])) lost |= 1u << lane;
+    if (!std::isfinite(apart)) return;
+    put_order(machine, lane, apart), put_order(exact, lane, apart + (a.error[lane] - b.error[lane]));
   });
-  return turned;
+  return lost | (mask & (op.row->mask(machine, zeros) ^ op.row->mask(exact, zeros)));
 }
 
 /// Floats by their exact difference, all else by bits.
@@ -157,7 +171,7 @@ void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
   if (kind != ErrorKind::none && op.row->sources[1] == op.row->sources[0]) {
     gather(warp, op.s[0], 0, kind, true, operands_[0]);
     gather(warp, op.s[1], 0, kind, true, operands_[1]);
-    turned = turned_lanes(operands_[0], operands_[1], mask);
+    turned = turned_lanes(op, kind, operands_[0], operands_[1], mask);
   }
   counts.turned += static_cast<uint64_t>(std::popcount(turned));
   for (const Use& written : code_->signature(op).writes) {

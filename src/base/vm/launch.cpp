@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
@@ -29,6 +30,7 @@ constexpr uint32_t largest_shared = 227 * 1024;  // bytes per block, the most an
 struct Cached {
   std::shared_ptr<const std::string> text;
   std::string path;
+  std::map<std::string, uint64_t> places;
   std::mutex mutex;
   std::shared_ptr<const ptx::Module> module;
   std::map<std::string, std::shared_ptr<const Code>> entries;
@@ -50,13 +52,14 @@ std::shared_ptr<Cached> cached(const Module& source) {
   Cache& known = cache();
   const std::lock_guard lock(known.mutex);
   const auto found = std::find_if(known.modules.begin(), known.modules.end(), [&](const auto& c) {
-    return (c->text == source.ptx || *c->text == *source.ptx) && c->path == source.path;
+    return (c->text == source.ptx || *c->text == *source.ptx) && c->path == source.path &&
+           c->places == source.places;
   });
   if (found != known.modules.end()) {
     known.modules.splice(known.modules.begin(), known.modules, found);
   } else {
     auto made = std::make_shared<Cached>();
-    made->text = source.ptx, made->path = source.path;
+    made->text = source.ptx, made->path = source.path, made->places = source.places;
     known.modules.push_front(std::move(made));
     if (known.modules.size() > Cache::capacity) known.modules.pop_back();
   }
@@ -113,7 +116,7 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   if (!module->module)
     module->module = std::make_shared<const ptx::Module>(ptx::parse_functions(*source.ptx, source.path));
   std::shared_ptr<const Code>& code = module->entries[entry];
-  if (!code) code = decode(module->module, entry);
+  if (!code) code = decode(module->module, entry, source.places);
   return code;
 }
 
@@ -389,6 +392,34 @@ void PreparedProgram::lay_out_parameters(size_t index) {
   parameters_.push_back(std::move(block));
 }
 
+std::vector<std::string> PreparedProgram::changed_variables() const {
+  std::set<std::string> names;
+  for (const auto& [module, variables] : variables_)
+    for (size_t v = 0; v < variables.data.size(); ++v)
+      if (variables.data[v] != variables.initial[v]) names.insert(module->variables[v].name);
+  return {names.begin(), names.end()};
+}
+
+/// Of the module's variables in global memory that are no buffers of the run; the others are empty.
+std::vector<std::vector<std::byte>> PreparedProgram::initial_variables(const Code& code) const {
+  const ptx::Module& module = *code.module;
+  const auto is_ours = [&](size_t v) {
+    const ptx::Variable& variable = module.variables[v];
+    return (variable.space == ptx::Space::global || variable.space == ptx::Space::constant) &&
+           code.variables[v] == variable_address(static_cast<int32_t>(v));
+  };
+  int64_t total = 0;
+  for (size_t v = 0; v < module.variables.size(); ++v)
+    if (is_ours(v)) total += module.variables[v].bytes;
+  if (total > largest_variables)
+    throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
+                               program_.name, module.path, total, largest_variables));
+  std::vector<std::vector<std::byte>> all(module.variables.size());
+  for (size_t v = 0; v < module.variables.size(); ++v)
+    if (is_ours(v)) all[v] = initial_bytes(module.variables[v], code.variables);
+  return all;
+}
+
 const LaunchContext& PreparedProgram::enter(size_t index) {
   const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
@@ -397,31 +428,11 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
                 parameters_[index].size());
   const ptx::Module& module = *code.module;
   Variables& variables = variables_[&module];
-  if (variables.data.empty()) {
-    int64_t total = 0;
-    for (const ptx::Variable& variable : module.variables)
-      if (variable.space == ptx::Space::global || variable.space == ptx::Space::constant)
-        total += variable.bytes;
-    if (total > largest_variables)
-      throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
-                                 program_.name, module.path, total, largest_variables));
-    for (const ptx::Variable& variable : module.variables) {
-      auto& data = variables.data.emplace_back();
-      if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;
-      data.assign(static_cast<size_t>(variable.bytes), std::byte{0});  // zero without an initialiser
-      if (!variable.initial.empty())
-        std::memcpy(data.data(), variable.initial.data(), variable.initial.size());
-      for (const ptx::Variable::Address& address : variable.addresses)
-        put(data, address.at,
-            (address.function >= 0 ? function_address(address.function)
-                                   : variable_address(address.variable)) +
-                static_cast<uint64_t>(address.offset));
-    }
-  }
+  if (variables.data.empty()) variables.data = initial_variables(code), variables.initial = variables.data;
   for (size_t v = 0; v < module.variables.size(); ++v)
     if (!variables.data[v].empty())
-      memory_.place(variable_address(static_cast<int32_t>(v)), module.variables[v].name,
-                    variables.data[v].data(), variables.data[v].size());
+      memory_.place(code.variables[v], module.variables[v].name, variables.data[v].data(),
+                    variables.data[v].size());
   context_.code = &code;
   context_.memory = &memory_;
   context_.launch = &launch;

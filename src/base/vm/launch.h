@@ -54,6 +54,8 @@ class PreparedProgram {
   /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them.
   /// Views, tensors made page by page and what shares its bytes are not compared.
   TensorMap changed(const TensorMap& inputs) const;
+  /// Names of module variables in global memory that hold other bytes than the program begins with.
+  std::vector<std::string> changed_variables() const;
 
   /// A launch that no GPU would take: a fault of the program that shows only at its sizes.
   std::optional<Trap> refused_launch() const;
@@ -66,9 +68,11 @@ class PreparedProgram {
 
  private:
   struct Variables {
-    std::vector<std::vector<std::byte>> data;  ///< by module variable; empty where it is not global
+    std::vector<std::vector<std::byte>> data;     ///< by module variable; empty where it is not global
+    std::vector<std::vector<std::byte>> initial;  ///< the same, before anything ran
   };
 
+  std::vector<std::vector<std::byte>> initial_variables(const Code&) const;
   void allocate(const TensorMap& inputs);
   void allocate(const Buffer&);
   void place_in_storage(const Buffer&);

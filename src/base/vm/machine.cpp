@@ -157,7 +157,7 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
   outcome.printed = std::move(prepared.calls().printed), outcome.not_printed = prepared.calls().not_printed;
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outcome.trap) return outcome;
-  outcome.changed_inputs = prepared.changed(inputs);
+  outcome.changed_inputs = prepared.changed(inputs), outcome.changed_variables = prepared.changed_variables();
   outcome.outputs = prepared.take_outputs();
   return outcome;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 
 #include "src/base/vm/bulk_copy.h"
@@ -36,6 +37,19 @@ bool complete_bytes(Warp& warp, const Op& op, int lane, uint64_t place, uint32_t
   word = b.word();
   std::memcpy(block.shared.data() + place, &word, sizeof word);
   ++block.changes;
+  return true;
+}
+
+bool complete_stored(Warp& warp, const Op& op, uint32_t mask) {
+  uint64_t barrier[32];
+  lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const uint64_t place = shared_place(warp, barrier[lane], 8, true);
+    if (place == no_shared || barrier[lane] % 8 != 0)
+      return bad_access(warp, op, lane, barrier[lane], 8, ptx::Space::shared, place != no_shared);
+    if (!complete_bytes(warp, op, lane, place, uint32_t{op.element_bytes} * op.vector_length)) return false;
+  }
   return true;
 }
 

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/ptx/program.h"
+
 namespace assay::vm {
 
 struct Warp;
 struct Op;
+class Decoder;
 
 struct Mbarrier {
   static constexpr uint64_t none = ~uint64_t{0};  ///< as shared memory starts, and what inval leaves
@@ -44,6 +47,11 @@ struct Mbarrier {
 /// complete_tx of `bytes` at the mbarrier at `place` of Block::shared, for an instruction of this warp's
 /// lane. False: trapped.
 bool complete_bytes(Warp&, const Op&, int lane, uint64_t place, uint32_t bytes);
+/// The bytes of st.async and red.async complete at an mbarrier, at s[2] + offset2, as they are stored, which is
+/// one of the times that hardware may choose. False: trapped.
+bool complete_stored(Warp&, const Op&, uint32_t mask);
+/// Operand 2 of such an instruction.
+void decode_stored_barrier(Decoder&, const ptx::Instruction&, Op&);
 /// A wait for the phase after `phase` of the mbarrier at `place`: whether it is over. What is on its way to
 /// the mbarrier lands if that may end the phase. Not over: the warp's turn ends soon; a trap where nothing
 /// has changed for very long.

@@ -148,7 +148,8 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   });
   if (meets) warps_[warp.index].product = warps_[warp.index].time, order_members(warp, ~0u);
   if (!loads && f.strong) through_location(warp, op, mask);
-  if (flow == Flow::store && signature(op).meaning->asynchronous.completion == Completion::mbarrier)
+  if ((flow == Flow::store || flow == Flow::atomic) &&
+      signature(op).meaning->asynchronous.completion == Completion::mbarrier)
     release_at_barrier(warp, op, mask);
 }
 

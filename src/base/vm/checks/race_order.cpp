@@ -133,7 +133,7 @@ void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& loc
     location.blocks[block] = std::max(location.blocks[block], time);
 }
 
-/// st.async: its mbarrier hands on what the thread knew.
+/// st.async and red.async: their mbarrier hands on what the thread knew.
 void RaceCheck::release_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   uint64_t barrier[32];
   lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);

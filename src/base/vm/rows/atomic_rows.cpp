@@ -4,6 +4,7 @@
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/mbarrier.h"
 #include "src/base/vm/rows/warp_rows.h"
 #include "src/base/vm/warp.h"
 
@@ -58,6 +59,29 @@ bool atomic_by_space(Warp& warp, const Op& op, uint32_t mask) {
   else
     apply<T, Shared>(warp, op, mask, host);
   return true;
+}
+
+/// red.async (PTX ISA, "red.async"): in another block's shared memory, its bytes completing at an mbarrier there.
+template <class T, class F>
+bool reduce_async(Warp& warp, const Op& op, uint32_t mask) {
+  Op plain = op;
+  plain.s[2] = no_slot;  // the mbarrier: no operand of the sum
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  apply<T, F>(warp, plain, mask, host);
+  return complete_stored(warp, op, mask);
+}
+
+void decode_reduce_async(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 3, 3);
+  op.space = instruction.form.space == Space::shared ? Space::shared : Space::generic;
+  op.type = *ptx::type_named(decoder.parts(instruction).back());
+  op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
+  decoder.address(instruction.operands[0], op);
+  op.s[1] = decoder.source(instruction.operands[1], op.type);
+  op.source_count = 2;
+  decode_stored_barrier(decoder, instruction, op);
+  op.d_cell = Cell::none;
 }
 
 void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
@@ -117,6 +141,17 @@ template <class T, class F>
 void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
   add_warp_row(rows, "{atom,red}{,.global,.shared}." + operation_and_type, atomic_meaning(type), atomic<T, F>,
                decode_atomic);
+}
+
+/// The asynchronous form of what `add` added last.
+template <class T, class F>
+void add_async(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
+  add_warp_row(rows, "red.async.shared.mbarrier::complete_tx::bytes." + operation_and_type,
+               {.flow = Flow::atomic,
+                .result = type,
+                .operands = {Role::modify_at, Role::read, Role::modify_at},
+                .asynchronous = {Completion::mbarrier, Step::arrive}},
+               reduce_async<T, F>, decode_reduce_async);
 }
 
 template <class T>
@@ -198,14 +233,15 @@ void add_halves(std::vector<Row>& rows) {
 }  // namespace
 
 void add_atomic_rows(std::vector<Row>& rows) {
-  add<uint32_t>(rows, "add.{u32,s32}", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a + b; });
-  add<uint64_t>(rows, "add.{u64,s64}", Type::u64, [](uint64_t a, uint64_t b, uint64_t) { return a + b; });
+  const auto sum = [](auto a, auto b, auto) { return a + b; };
+  const auto up = [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; };
+  const auto down = [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; };
+  add<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);
+  add<uint64_t>(rows, "add.{u64,s64}", Type::u64, sum);
   add_by_space<uint32_t, GlobalSum, SharedSum>(rows, "add.f32", Type::f32);
   add_by_space<uint64_t, DoubleSum<0>, DoubleSum<0x0008000000000000ull>>(rows, "add.f64", Type::f64);
-  add<uint32_t>(rows, "inc.u32", Type::u32,
-                [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
-  add<uint32_t>(rows, "dec.u32", Type::u32,
-                [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
+  add<uint32_t>(rows, "inc.u32", Type::u32, up);
+  add<uint32_t>(rows, "dec.u32", Type::u32, down);
   add_halves<uint16_t>(rows);
   add_halves<uint32_t>(rows);
   add_vectors(rows, "{v2,v4}.f32", Type::f32);
@@ -221,6 +257,17 @@ void add_atomic_rows(std::vector<Row>& rows) {
                 [](uint16_t a, uint16_t b, uint16_t c) { return a == b ? c : a; });
   add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
   add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
+  add_async<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);
+  add_async<uint64_t>(rows, "add.{u64,s64}", Type::u64, sum);
+  add_async<uint32_t>(rows, "inc.u32", Type::u32, up);
+  add_async<uint32_t>(rows, "dec.u32", Type::u32, down);
+  add_async<uint32_t>(rows, "min.u32", Type::u32, [](auto a, auto b, auto) { return b < a ? b : a; });
+  add_async<uint32_t>(rows, "max.u32", Type::u32, [](auto a, auto b, auto) { return a < b ? b : a; });
+  add_async<int32_t>(rows, "min.s32", Type::s32, [](auto a, auto b, auto) { return b < a ? b : a; });
+  add_async<int32_t>(rows, "max.s32", Type::s32, [](auto a, auto b, auto) { return a < b ? b : a; });
+  add_async<uint32_t>(rows, "and.b32", Type::b32, [](auto a, auto b, auto) { return a & b; });
+  add_async<uint32_t>(rows, "or.b32", Type::b32, [](auto a, auto b, auto) { return a | b; });
+  add_async<uint32_t>(rows, "xor.b32", Type::b32, [](auto a, auto b, auto) { return a ^ b; });
 }
 
 }  // namespace assay::vm

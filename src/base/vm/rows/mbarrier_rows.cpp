@@ -161,6 +161,13 @@ void decode_copy_arrival(Decoder& decoder, const ptx::Instruction& instruction, 
 
 }  // namespace
 
+void decode_stored_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  if (instruction.operands[2].kind != Operand::Kind::address)
+    decoder.fail(instruction, "expected an address in brackets");
+  std::tie(op.s[2], op.offset2) = decoder.second_address(instruction.operands[2], &op.address2_wide);
+  op.in_cluster = true;
+}
+
 void add_mbarrier_rows(std::vector<Row>& rows) {
   const auto add = [&](const char* form, Step step, std::vector<Role> operands) {
     add_warp_row(rows, std::string("mbarrier.") + form,

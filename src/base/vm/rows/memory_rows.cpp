@@ -98,6 +98,15 @@ bool store(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
+/// A register of 128 bits is two of 64 (PTX ISA 9.7.9.8 and 9.7.9.11, "ld", "st": type .b128).
+void decode_pair(Decoder& decoder, Op& op, const Operand& data, bool is_load) {
+  const std::array<Slot, 2> halves = decoder.register_pair(data);
+  op.type = Type::b64, op.element_bytes = 8, op.vector_length = 2;
+  op.immediate = 0b11;
+  decoder.set_slots(op, {halves[0], halves[1]}, is_load ? 2 : 0);
+  op.d_cell = Cell::none;
+}
+
 /// {space}{.vN}.type of ld and st.
 void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op, const Operand& address,
                    const Operand& data, bool is_load) {
@@ -116,6 +125,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   }
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   decoder.address(address, op);
+  if (op.type == Type::b128) return decode_pair(decoder, op, data, is_load);
   std::vector<Operand> elements =
       data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
   if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");
@@ -147,29 +157,14 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
 }
 
-/// st.async: its bytes complete at an mbarrier as they are stored, which is one of the times that hardware
-/// may choose. s[2] + offset2: the mbarrier.
 bool store_async(Warp& warp, const Op& op, uint32_t mask) {
-  uint64_t barrier[32];
-  lane_addresses(warp, op.s[2], op.address2_wide, op.offset2, barrier);
-  if (!store(warp, op, mask)) return false;
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    const uint64_t place = shared_place(warp, barrier[lane], 8, true);
-    if (place == no_shared || barrier[lane] % 8 != 0)
-      return bad_access(warp, op, lane, barrier[lane], 8, Space::shared, place != no_shared);
-    if (!complete_bytes(warp, op, lane, place, uint32_t{op.element_bytes} * op.vector_length)) return false;
-  }
-  return true;
+  return store(warp, op, mask) && complete_stored(warp, op, mask);
 }
 
 void decode_store_async(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 3, 3);
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
-  if (instruction.operands[2].kind != Operand::Kind::address)
-    decoder.fail(instruction, "expected an address in brackets");
-  std::tie(op.s[2], op.offset2) = decoder.second_address(instruction.operands[2], &op.address2_wide);
-  op.in_cluster = true;
+  decode_stored_barrier(decoder, instruction, op);
 }
 
 /// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
@@ -233,6 +228,11 @@ void add_memory_rows(std::vector<Row>& rows) {
                {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load,
                decode_load);
   add_warp_row(rows, std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types,
+               {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
+  add_warp_row(rows, "{ld,ldu}{,.global,.shared,.const,.local,.param}.b128",
+               {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load,
+               decode_load);
+  add_warp_row(rows, "st{,.global,.shared,.local,.param}.b128",
                {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
   add_warp_row(rows,
                "st.async.shared.mbarrier::complete_tx::bytes{,.v2,.v4}.{b32,u32,s32,f32,b64,u64,s64,f64}",

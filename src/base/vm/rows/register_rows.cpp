@@ -79,6 +79,29 @@ void decode_unpack(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   decoder.set_slots(op, slots, slots.size());
 }
 
+/// mov.b128 of a register, {d, d'} or {a, b}: two moves of 64 bits (PTX ISA 9.7.9.3 and 9.7.9.4, "mov").
+void decode_pair_move(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 2);
+  const auto halves = [&](const Operand& operand, bool written) -> std::array<Slot, 2> {
+    if (operand.kind != Operand::Kind::vector) return decoder.register_pair(operand);
+    if (operand.elements.size() != 2) decoder.fail(instruction, "has a vector of a wrong length");
+    const auto half = [&](size_t i) {
+      return written ? decoder.destination(operand.elements[i], Type::b64)
+                     : decoder.source(operand.elements[i], Type::b64);
+    };
+    return {half(0), half(1)};
+  };
+  const std::array<Slot, 2> to = halves(instruction.operands[0], true),
+                            from = halves(instruction.operands[1], false);
+  op.row = find_row("mov.b64");
+  op.kind = op.row->kind, op.lanes = op.row->lanes;
+  op.d_cell = Cell::wide;
+  op.source_count = 1;
+  op.d = to[0], op.s[0] = from[0];
+  decoder.emit(op);
+  op.d = to[1], op.s[0] = from[1];
+}
+
 /// add.cc, addc{.cc}, sub.cc, subc{.cc}: bit 0 of Op::immediate reads the carry, bit 1 writes it, bit 2
 /// subtracts.
 template <class T>
@@ -145,6 +168,8 @@ void add_register_rows(std::vector<Row>& rows) {
   add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} pack", {.flow = Flow::pack}, pack, decode_pack);
   add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", {.flow = Flow::unpack}, unpack,
                decode_unpack);
+  add_warp_row(rows, "mov.b128{, pack, unpack}", {.flow = Flow::copy, .operands = {Role::write, Role::read}},
+               nullptr, decode_pair_move);
   const auto add = [&](const char* pattern, WarpFunction function) {
     add_warp_row(rows, pattern, {.flow = Flow::integer}, function, decode_carry);
   };

@@ -1,0 +1,332 @@
+// The bounds of the delta rules that read after the decay (delta_transition.h), norm by norm: the recurrence
+// of norm_recurrence.h with D_t = diag(e^{g_t}) and
+//   S:  y = D k, x = -beta k, `written` = beta k: what is read has decayed
+//   G:  y = beta k, x = -D k: what is taken away decays afterwards
+// Its norm: I - beta k k^T is symmetric, of eigenvalues 1 (where K > 1) and 1 - beta |k|^2, so that
+//   rho_t <= max e^g max(1, |1 - beta |k|^2|),        max e^g |1 - beta k^2| where K = 1:
+// at most 1 with beta in [0, 2] and |k| <= 1. With longer keys it is what it is, and so is the bound.
+//
+// What `arithmetic.def` calls removal covers k beta (k^T S'): the sum over key channels, the subtraction from
+// v, the products with beta and k; write covers k beta v: the subtraction, these products; step the state
+// after a token. Outputs: |o^ - o| <= |scale| ( ||q|| e_t (1 + readout) + readout |q|^T |S_t| ).
+//
+// Gradients, with E and F what S and G are off by, and `inner` for each step between the two recurrences:
+//   r = v - S'^T k        `inner` of |v| + |k|^T |S'|, and |k| |E| of the decayed E, its decay's error too
+//   du = G^T k            `inner`         u = beta r, dr = beta du: as r and du, a product more in `inner`
+//   dbeta = du . r        `inner` once more; of a value channel du r
+//   dv = dr               `value_readout` in place of `inner`
+//   dk = G u - S' dr      the adjoint's readout, of both sums together
+//   dg = <S', G - k dr^T> `inner` for the difference, `gate_readout` for the sum
+//   dq as o, by the state's readout
+// Gradients of queries and keys that several value heads share have `total` beyond that.
+#include <array>
+#include <functional>
+
+#include "reference/bounds/enclosed_by_precision.h"
+#include "reference/bounds/norm_recurrence.h"
+#include "reference/operators/delta_rule.h"
+#include "reference/operators/gated_delta_rule.h"
+#include "reference/operators/kda.h"
+
+namespace assay {
+namespace {
+
+/// Places of what these operators have in common, and of the gate where there is one.
+struct Places {
+  size_t q, k, v, beta, beta_v, initial_state, inputs;
+  size_t g;
+  bool gated;
+};
+template <typename Op>
+Places places() {
+  using In = typename Op::In;
+  Places y{In::q, In::k, In::v, In::beta, In::beta_v, In::initial_state, In::count, 0, false};
+  if constexpr (requires { In::g; }) y.g = In::g, y.gated = true;
+  return y;
+}
+enum : size_t { kO, kFinalState };
+
+struct DeltaSlice {
+  const SliceProblem& p;
+  const Places at;
+  const SliceMatrix &q, &k, &v, &S0;
+  int64_t T, K, V;
+  bool decaying;
+  std::vector<double> zeros;
+
+  DeltaSlice(const SliceProblem& p, const Places& at)
+      : p(p),
+        at(at),
+        q(p.inputs[at.q]),
+        k(p.inputs[at.k]),
+        v(p.inputs[at.v]),
+        S0(p.inputs[at.initial_state]),
+        T(p.slice.tokens),
+        K(q.columns),
+        V(v.columns),
+        decaying(at.gated && decays(p, "g")),
+        zeros(static_cast<size_t>(std::max(K, V)), 0) {}
+
+  /// Several value heads to one of queries and keys.
+  bool grouped() const { return p.heads != p.problem->sizes.H; }
+};
+
+/// One token's factors: log decays of all key channels, decayed keys, minus keys, beta of all value channels.
+struct Token {
+  std::vector<double> g, decayed, minus_decayed, minus, rates, rho;
+  double reach;  ///< at least the product of 1 + its magnitudes
+
+  Token(const DeltaSlice& f, int64_t t) {
+    const double beta = f.p.inputs[f.at.beta].present ? at(f.p.inputs[f.at.beta], t, 0) : 1;
+    double square = 0, widest = 0;
+    for (int64_t c = 0; c < f.K; ++c) {
+      double log_decay = 0;
+      if (f.at.gated) {
+        const SliceMatrix& gates = f.p.inputs[f.at.g];
+        log_decay = at(gates, t, gates.columns == f.K ? c : 0);
+      }
+      const double key = at(f.k, t, c), weight = exponential(log_decay);
+      g.push_back(log_decay), decayed.push_back(weight * key), minus_decayed.push_back(-weight * key);
+      minus.push_back(-key), square += key * key, widest = std::fmax(widest, weight);
+    }
+    for (int64_t j = 0; j < f.V; ++j) {
+      const SliceMatrix& channels = f.p.inputs[f.at.beta_v];
+      const double rate = channels.present ? beta * at(channels, t, j) : beta;
+      const double along = std::fabs(1 - rate * square) + 0x1p-40 * std::fabs(rate) * square;
+      rates.push_back(rate);
+      // Without decay and within the sphere the norm is one, to the last bit.
+      rho.push_back((f.K == 1 ? along : std::fmax(1, along)) * widest * (widest == 1 ? 1 : 1 + 0x1p-50));
+    }
+    reach = (1 + std::fabs(beta)) * ones_plus_sum(f.k, t) * ones_plus_sum(f.v, t);
+    if (f.p.inputs[f.at.beta_v].present) reach *= ones_plus_sum(f.p.inputs[f.at.beta_v], t);
+  }
+  NormStep forward(const DeltaSlice& f, int64_t t) const {
+    return {g.data(), minus.data(), decayed.data(),     row(f.k, t), row(f.v, t),
+            1,        rates.data(), Removal::of_decayed};
+  }
+  NormStep backward(const DeltaSlice& f, int64_t t) const {
+    return {g.data(), minus_decayed.data(), row(f.k, t),          f.zeros.data(), f.zeros.data(),
+            0,        rates.data(),         Removal::then_decayed};
+  }
+};
+
+SliceBounds forward_bounds(const SliceProblem& p, const Places& places) {
+  const DeltaSlice f(p, places);
+  const Arithmetic a = arithmetic_of_run(p.problem->arithmetic, f.decaying);
+  const double underflow = underflow_of(a, claims_exact(a));
+  const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
+  const NormRecurrence recurrence(f.K, f.V, a, underflow);
+  NormState s = recurrence.start(f.S0.values);
+  SliceBounds y(2);
+  for (int64_t t = 0; t < f.T; ++t) {
+    const Token token(f, t);
+    recurrence.advance(token.forward(f, t), token.rho, s);
+    const double size = norm(row(f.q, t), f.K) * std::fabs(p.scale);
+    const double lost = kUnderflowEvents * underflow * (1 + std::fabs(p.scale)) * ones_plus_sum(f.q, t);
+    for (int64_t j = 0; j < f.V; ++j) {
+      const auto i = static_cast<size_t>(j);
+      NormSum o;
+      for (int64_t c = 0; c < f.K; ++c)
+        o.add({p.scale * at(f.q, t, c)}, {s.S[static_cast<size_t>(c * f.V + j)], s.own[i]});
+      o.error = size * s.declared[i];
+      y[kO].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
+    }
+  }
+  y[kFinalState] = stored_state(s);
+  return y;
+}
+
+/// One run backwards over the tokens.
+class Reverse {
+ public:
+  Reverse(const SliceProblem& p, const Places& places)
+      : d_(p.problem->adjoint),
+        f_(p, places),
+        forward_(arithmetic_of_run(d_.state, f_.decaying)),
+        reverse_(arithmetic_of_run(d_.adjoint, f_.decaying)),
+        of_S_(forward_),
+        of_G_(reverse_),
+        underflow_(std::fmax(underflow_of(forward_, claims_exact(forward_)),
+                             underflow_of(reverse_, claims_exact(reverse_)))),
+        d_o_(p.cotangents[kO]),
+        states_(f_.K, f_.V, forward_, underflow_),
+        adjoints_(f_.K, f_.V, reverse_, underflow_),
+        S_(states_.start(f_.S0.values), f_.T,
+           [this](int64_t t, NormState& s) {
+             const Token token(f_, t - 1);
+             states_.advance(token.forward(f_, t - 1), token.rho, s);
+           }),
+        G_(adjoints_.start(p.cotangents[kFinalState].values)),
+        stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
+        of_g_(d_.gate_output_roundoff, dtype_of(p, {"g"})) {
+    for (const SliceMatrix& m : p.inputs) y_.emplace_back(m.values.size());
+  }
+  Reverse(const Reverse&) = delete;
+
+  SliceBounds run() {
+    for (int64_t t = f_.T; t-- > 0;) token(t);
+    y_[f_.at.initial_state] = stored_state(G_);
+    return std::move(y_);
+  }
+
+ private:
+  void token(int64_t t) {
+    const NormState after = S_.at(t + 1), &before = S_.at(t);
+    const double* zeros = f_.zeros.data();
+    // The write of scale q do, as a step with weights one that reads nothing.
+    adjoints_.advance({zeros, zeros, zeros, row(f_.q, t), row(d_o_, t), f_.p.scale}, {1}, G_);
+    const Token now(f_, t);
+    lost_ = lost_at(t, now, before, after);
+    const Passed passed = passed_at(t, now, before);
+    rates(t, passed);
+    NormSum of_head;
+    for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, now, before, after, passed, of_head);
+    if (f_.at.gated && f_.p.inputs[f_.at.g].columns != f_.K) store_gate(static_cast<size_t>(t), of_head);
+    adjoints_.advance(now.backward(f_, t), now.rho, G_);
+  }
+
+  /// What underflow takes from a gradient of token t.
+  double lost_at(int64_t t, const Token& now, const NormState& before, const NormState& after) const {
+    const double reach =
+        (1 + std::fabs(f_.p.scale)) * ones_plus_sum(f_.q, t) * ones_plus_sum(d_o_, t) * now.reach * now.reach;
+    double most = 1;
+    for (size_t n = 0; n < G_.S.size(); ++n)
+      most = std::fmax(most,
+                       std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
+    return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
+  }
+
+  NormEntry entry(const NormState& s, int64_t c, int64_t j) const {
+    const auto n = static_cast<size_t>(j);
+    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[n], s.declared[n]};
+  }
+  /// As sums over key channels see an entry: the column's error is taken as a whole.
+  NormEntry column_entry(const NormState& s, int64_t c, int64_t j) const {
+    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[static_cast<size_t>(j)]};
+  }
+  double of_run(double readout, double decayed) const {
+    return readout + (f_.decaying ? decayed * (1 + readout) : 0);
+  }
+  double crossed(double g) const { return std::fmax(of_S_.decay_error(g), of_G_.decay_error(g)); }
+  double total(double readout) const { return f_.grouped() ? readout + d_.total * (1 + readout) : readout; }
+
+  /// What passes between the two recurrences at a token, of each value channel.
+  struct Passed {
+    std::vector<NormEntry> r, u, du, dr;
+  };
+  Passed passed_at(int64_t t, const Token& now, const NormState& before) {
+    Passed y;
+    const double decayed_norm = norm(now.decayed.data(), f_.K), key_norm = norm(row(f_.k, t), f_.K);
+    double widest = 0;
+    for (double g : now.g) widest = std::fmax(widest, crossed(g));
+    const double readout = of_run(d_.value_readout, d_.value_readout_decayed);
+    for (int64_t j = 0; j < f_.V; ++j) {
+      const auto n = static_cast<size_t>(j);
+      NormSum r, du;
+      r.add({1}, {at(f_.v, t, j)});
+      double moved = 0;
+      for (int64_t c = 0; c < f_.K; ++c) {
+        const auto i = static_cast<size_t>(c);
+        r.add({now.minus_decayed[i]}, column_entry(before, c, j));
+        moved += std::fabs(now.decayed[i]) * column_entry(before, c, j).most() * crossed(now.g[i]);
+        du.add({at(f_.k, t, c)}, column_entry(G_, c, j));
+      }
+      r.error = decayed_norm * before.declared[n] * (1 + widest) + moved;
+      du.error = key_norm * G_.declared[n];
+      const double rate = now.rates[n];
+      const NormSum dr{rate * du.value, std::fabs(rate) * du.own, std::fabs(rate) * du.magnitude,
+                       std::fabs(rate) * du.error};
+      y_[f_.at.v][static_cast<size_t>(t * f_.V + j)] = store(stored_, dr.rounded(readout), lost_, f_.K);
+      y.r.push_back(r.rounded(d_.inner).entry()), y.du.push_back(du.rounded(d_.inner).entry());
+      y.u.push_back(times(rate, y.r.back())), y.dr.push_back(dr.rounded(d_.inner).entry());
+    }
+    return y;
+  }
+
+  void rates(int64_t t, const Passed& passed) {
+    const SliceMatrix &beta = f_.p.inputs[f_.at.beta], &channels = f_.p.inputs[f_.at.beta_v];
+    const double of_head = beta.present ? at(beta, t, 0) : 1;
+    NormSum sum;
+    for (int64_t j = 0; j < f_.V; ++j) {
+      const auto n = static_cast<size_t>(j);
+      const double of_channel = channels.present ? at(channels, t, j) : 1;
+      NormSum one;
+      one.add(times(of_head, passed.du[n]), passed.r[n]),
+          sum.add(times(of_channel, passed.du[n]), passed.r[n]);
+      y_[f_.at.beta_v][static_cast<size_t>(t * f_.V + j)] =
+          store(stored_, one.rounded(d_.inner), lost_, f_.K);
+    }
+    y_[f_.at.beta][static_cast<size_t>(t)] = store(stored_, sum.rounded(d_.inner), lost_, f_.V);
+  }
+
+  /// dq, dk and dg of one key channel; its part of dg where that is the head's.
+  void key_channel(int64_t t, int64_t c, const Token& now, const NormState& before, const NormState& after,
+                   const Passed& passed, NormSum& of_head) {
+    NormSum dq, dk, dg;
+    const auto n = static_cast<size_t>(c);
+    const double weight = exponential(now.g[n]), key = at(f_.k, t, c), moved = crossed(now.g[n]);
+    for (int64_t j = 0; j < f_.V; ++j) {
+      const auto i = static_cast<size_t>(j);
+      const NormEntry g = entry(G_, c, j);
+      NormEntry old = times(weight, entry(before, c, j));
+      old.error += moved * (old.most() + old.error);
+      dq.add({f_.p.scale * at(d_o_, t, j)}, entry(after, c, j));
+      dk.add(passed.u[i], g), dk.add(times(-1, passed.dr[i]), old);
+      NormSum left;
+      left.add({1}, g), left.add({-key}, passed.dr[i]);
+      dg.add(old, left.rounded(d_.inner).entry()), of_head.add(old, left.rounded(d_.inner).entry());
+    }
+    const auto i = static_cast<size_t>(t * f_.K + c);
+    y_[f_.at.q][i] = store(stored_, dq.rounded(total(forward_.readout)), lost_, f_.V);
+    y_[f_.at.k][i] = store(stored_, dk.rounded(total(reverse_.readout)), lost_, f_.V);
+    if (f_.at.gated && f_.p.inputs[f_.at.g].columns == f_.K) store_gate(i, dg);
+  }
+  void store_gate(size_t at, const NormSum& dg) {
+    const double readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
+    y_[f_.at.g][at] = store(of_g_, dg.rounded(readout), lost_ * static_cast<double>(f_.K), f_.K * f_.V);
+  }
+
+  const AdjointArithmetic& d_;
+  const DeltaSlice f_;
+  const Arithmetic forward_, reverse_;
+  const BoundModel of_S_, of_G_;
+  const double underflow_;
+  const SliceMatrix& d_o_;
+  const NormRecurrence states_, adjoints_;
+  StateHistory<NormState> S_;
+  NormState G_;
+  const Storage stored_, of_g_;
+  double lost_ = 0;
+  SliceBounds y_;
+};
+
+/// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
+Arithmetic transcribed(double u, const SliceProblem& x) {
+  const auto K = static_cast<double>(x.inputs[0].columns), V = static_cast<double>(x.inputs[2].columns);
+  Arithmetic a;
+  a.decay = 130 * u, a.write = 5 * u, a.step = 3 * u, a.removal = (K + 8) * u;
+  a.readout = (K * V + K + V + 8) * u;
+  return a;
+}
+
+}  // namespace
+
+#define ASSAY_DELTA_BOUNDS(Op)                                                \
+  SliceBounds Op::forward_bound(const SliceProblem& p) {                      \
+    return forward_bounds(p, places<Op>());                                   \
+  }                                                                           \
+  SliceBounds Op::adjoint_bound(const SliceProblem& p) {                      \
+    return Reverse(p, places<Op>()).run();                                    \
+  }                                                                           \
+  bool Op::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) { \
+    return forward_by_precision<Op>(x, level, &transcribed, y);               \
+  }                                                                           \
+  bool Op::enclose_adjoint(const SliceProblem& x, int level, SliceBalls& y) { \
+    return adjoint_by_precision<Op>(x, level, &transcribed, y);               \
+  }
+
+ASSAY_DELTA_BOUNDS(DeltaRule)
+ASSAY_DELTA_BOUNDS(GatedDeltaRule)
+ASSAY_DELTA_BOUNDS(Kda)
+
+}  // namespace assay

@@ -1,0 +1,139 @@
+#include "reference/bounds/norm_recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+double largest(const double* x, int64_t n) {
+  double most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::fmax(most, std::fabs(x[i]));
+  return most;
+}
+
+/// The double recurrence's own arithmetic: e^w (4 u), products, K-term sums.
+Arithmetic of_double(int64_t K) {
+  constexpr double u = kDoubleRoundoff;
+  Arithmetic a;
+  a.decay = 6 * u, a.write = 4 * u, a.step = 3 * u, a.removal = (static_cast<double>(K) + 6) * u;
+  return a;
+}
+
+}  // namespace
+
+double norm(const double* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
+  return std::sqrt(sum) * (1 + 0x1p-40);
+}
+
+NormRecurrence::NormRecurrence(int64_t K, int64_t V, const Arithmetic& declared, double underflow)
+    : K_(K), V_(V), own_(of_double(K), kOwnUnderflow), declared_(declared, underflow) {}
+
+NormState NormRecurrence::start(const std::vector<double>& S) const {
+  const std::vector<double> zeros(static_cast<size_t>(V_), 0);
+  return {S, zeros, zeros};
+}
+
+std::vector<double> NormRecurrence::magnitudes(const NormState& s) const {
+  std::vector<double> y(s.S.size());
+  for (size_t i = 0; i < y.size(); ++i) y[i] = std::fabs(s.S[i]) + s.own[i % static_cast<size_t>(V_)];
+  return y;
+}
+
+struct NormRecurrence::Weights {
+  std::vector<double> decay;     ///< e^w times the error of e^w
+  std::vector<double> weight;    ///< e^w
+  std::vector<double> reader;    ///< |y| and its errors as the declared arithmetic reads
+  std::vector<double> factor;    ///< |x| and likewise
+  double widest = 0, moved = 0;  ///< largest of `weight` and of `decay`
+
+  Weights(const NormStep& s, int64_t K, const Errors& of) {
+    for (int64_t c = 0; c < K; ++c) {
+      const double e = exponential(s.w[c]) * (1 + 0x1p-50), error = of.model.decay_error(s.w[c]);
+      const double removal = of.arithmetic.removal, with_decay = removal + (1 + removal) * error;
+      weight.push_back(e), decay.push_back(e * error);
+      reader.push_back(std::fabs(s.y[c]) * (s.removal == Removal::of_decayed ? with_decay : removal));
+      factor.push_back(s.removal == Removal::then_decayed ? with_decay : removal);
+      widest = std::fmax(widest, e), moved = std::fmax(moved, decay.back());
+    }
+  }
+};
+
+void NormRecurrence::add_errors(const NormStep& s, const Errors& of, const std::vector<double>& magnitudes,
+                                const std::vector<double>& rho, std::vector<double>& e) const {
+  const Weights w(s, K_, of);
+  const double step = of.arithmetic.step, write = of.arithmetic.write;
+  const bool outer = s.removal == Removal::then_decayed;
+  std::vector<double> outer_factor(static_cast<size_t>(K_));
+  for (int64_t c = 0; c < K_; ++c)
+    outer_factor[static_cast<size_t>(c)] = std::fabs(s.x[c]) * w.factor[static_cast<size_t>(c)];
+  const double both = norm(s.x, K_) * norm(s.y, K_);
+  const double removed =
+      outer ? norm(outer_factor.data(), K_) * norm(s.y, K_) : norm(s.x, K_) * norm(w.reader.data(), K_);
+  const double magnitude = (1 + largest(s.x, K_)) * (1 + norm(s.y, K_) * std::sqrt(static_cast<double>(K_))) *
+                           (1 + largest(s.written, K_)) * (1 + std::fabs(s.scale));
+  const auto V = static_cast<size_t>(V_);
+  std::vector<double> read(V, 0), read_error(V, 0), sum(V, 0), most(V, 0);
+  for (int64_t c = 0; c < K_; ++c)
+    for (size_t j = 0; j < V; ++j) {
+      const double S = magnitudes[static_cast<size_t>(c) * V + j];
+      read[j] += std::fabs(s.y[c]) * S, read_error[j] += w.reader[static_cast<size_t>(c)] * S;
+    }
+  for (int64_t c = 0; c < K_; ++c) {
+    const auto i = static_cast<size_t>(c);
+    for (size_t j = 0; j < V; ++j) {
+      const double S = magnitudes[i * V + j], rate = std::fabs(s.rate(static_cast<int64_t>(j)));
+      const double x = std::fabs(s.x[c]) * rate * read[j],
+                   k = std::fabs(s.scale * s.written[c] * s.columns[j]) * rate;
+      const double removal =
+          outer ? outer_factor[i] * rate * read[j] : std::fabs(s.x[c]) * rate * read_error[j];
+      const double eps =
+          (1 + step) * (w.decay[i] * S + removal + write * k) + step * (w.weight[i] * S + x + k);
+      sum[j] += eps * eps, most[j] = std::fmax(most[j], S);
+    }
+  }
+  for (size_t j = 0; j < V; ++j) {
+    const double rate = std::fabs(s.rate(static_cast<int64_t>(j)));
+    const double kappa = (1 + step) * (w.moved + removed * rate) + step * (w.widest + both * rate);
+    const double lost = kUnderflowEvents * of.underflow * std::sqrt(static_cast<double>(K_)) * magnitude *
+                        (1 + std::fabs(s.columns[j])) * (1 + rate);
+    e[j] = ((rho[j % rho.size()] + kappa) * e[j] + std::sqrt(sum[j]) + lost) * (1 + 0x1p-30);
+    if (!(most[j] * (1 + both * rate) * magnitude * (1 + rate) < kOverflow)) e[j] = HUGE_VAL;
+  }
+}
+
+void NormRecurrence::advance(const NormStep& s, const std::vector<double>& rho, NormState& state) const {
+  const std::vector<double> before = magnitudes(state);
+  add_errors(s, own_, before, rho, state.own), add_errors(s, declared_, before, rho, state.declared);
+  const auto V = static_cast<size_t>(V_);
+  std::vector<double> read(V, 0);
+  for (int64_t c = 0; c < K_; ++c)
+    for (size_t j = 0; j < V; ++j) read[j] += s.y[c] * state.S[static_cast<size_t>(c) * V + j];
+  for (int64_t c = 0; c < K_; ++c) {
+    const double e = exponential(s.w[c]), x = s.x[c], k = s.scale * s.written[c];
+    for (size_t j = 0; j < V; ++j) {
+      double& S = state.S[static_cast<size_t>(c) * V + j];
+      const double rate = s.rate(static_cast<int64_t>(j));
+      S = e * S + rate * (x * read[j] + k * s.columns[j]);
+    }
+  }
+}
+
+ElementBound store(const Storage& storage, const NormSum& x, double lost, int64_t K) {
+  return storage.element(std::fabs(x.value) + x.own, x.magnitude, x.error, lost,
+                         8 * static_cast<double>(K) + 64);
+}
+
+std::vector<ElementBound> stored_state(const NormState& s) {
+  const Storage of_state(0, Dtype::fp32);
+  std::vector<ElementBound> y;
+  for (size_t i = 0; i < s.S.size(); ++i) {
+    const size_t j = i % s.own.size();
+    y.push_back(of_state.element(s.S[i], std::fabs(s.S[i]) + s.own[j], s.declared[j], 0, 64));
+  }
+  return y;
+}
+
+}  // namespace assay

@@ -1,0 +1,112 @@
+// What the bounds of delta rules are made of, column by column in the Euclidean norm. A recurrence over
+// absolute values |D + x y^T| would grow like 2^T where the states themselves are bounded; the norm rho_t =
+// ||D_t + x_t y_t^T||_2 says what one step can do to an error.
+//
+// One step is S <- D S + x (y^T S) + scale written columns^T, D = diag(e^w), and the arithmetic that makes it
+// has S^ <- D S^ + x (y^T S^) + .. + eps with, for each entry (all of it the arithmetic's own roundings),
+//   |eps| <= (1 + step) [ d e^w |S^| + |x| (y^T |S^|)_removal + write |written||columns| ]
+//            + step [ e^w |S^| + |x| (|y|^T |S^|) + |written||columns| ],       d = decay_error(w),
+// where (y^T |S^|)_removal = removal |y|^T |S^|; where the state is read after its decay (y has the factor
+// e^w) each term of that sum has the decay's error too, (removal + (1 + removal) d) in place of removal; and
+// where it is written before its decay (x has the factor e^w) the outer index has. With |S^| <= |S| + |S^ -
+// S|, in the norm,
+//   e_t <= (rho_t + kappa_t) e_{t-1} + ||eps at S||,
+//   kappa_t = (1 + step) (max d e^w + ||x|| ||y||_removal) + step (max e^w + ||x|| ||y||).
+// Columns may have rates: the terms with x and with `written` times a number of their column, and rho too.
+// Nothing is first order. Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
+// every step. |S| here is the double recurrence's, raised by that recurrence's own e_t.
+#pragma once
+#include <vector>
+
+#include "reference/bounds/storage.h"
+
+namespace assay {
+
+inline double at(const SliceMatrix& m, int64_t r, int64_t c) {
+  return m.values[static_cast<size_t>(r * m.columns + c)];
+}
+inline const double* row(const SliceMatrix& m, int64_t r) {
+  return m.values.data() + r * m.columns;
+}
+/// Euclidean, not below the exact one.
+double norm(const double* x, int64_t n);
+
+/// One state with what two arithmetics make of it: the double one that computes it here, and the declared
+/// one.
+struct NormState {
+  std::vector<double> S;              ///< K x V
+  std::vector<double> own, declared;  ///< per column: ||S^ - S||
+};
+
+/// Where a step's decay has a part in its removal.
+enum class Removal { before_decay, of_decayed, then_decayed };
+
+struct NormStep {
+  const double *w, *x, *y;          ///< of K
+  const double *written, *columns;  ///< of K, of V
+  double scale = 1;
+  const double* rates = nullptr;  ///< of V; null: ones
+  Removal removal = Removal::before_decay;
+
+  double rate(int64_t column) const { return rates ? rates[column] : 1; }
+};
+
+/// Both arithmetics of one recurrence over K x V.
+class NormRecurrence {
+ public:
+  NormRecurrence(int64_t K, int64_t V, const Arithmetic& declared, double underflow);
+
+  NormState start(const std::vector<double>& S) const;
+  /// At least the exact |S|.
+  std::vector<double> magnitudes(const NormState&) const;
+  /// `rho`: of a column's transition; one for all, or one each.
+  void advance(const NormStep&, const std::vector<double>& rho, NormState&) const;
+
+ private:
+  /// What one arithmetic adds in one step.
+  struct Errors {
+    Arithmetic arithmetic;
+    BoundModel model;
+    double underflow;
+
+    Errors(const Arithmetic& a, double underflow) : arithmetic(a), model(a), underflow(underflow) {}
+  };
+  /// Of a step: weights, what its reads are made of, and the largest magnitudes.
+  struct Weights;
+
+  void add_errors(const NormStep&, const Errors&, const std::vector<double>& magnitudes,
+                  const std::vector<double>& rho, std::vector<double>& e) const;
+
+  int64_t K_, V_;
+  Errors own_, declared_;
+};
+
+/// A number as the double recurrence has it, how far that may be from the exact one, and how far the kernel's
+/// may.
+struct NormEntry {
+  double value = 0, own = 0, error = 0;
+  double most() const { return std::fabs(value) + own; }
+};
+inline NormEntry times(double factor, const NormEntry& x) {
+  return {factor * x.value, std::fabs(factor) * x.own, std::fabs(factor) * x.error};
+}
+
+/// sum_i x_i y_i: also the exact terms' magnitudes.
+struct NormSum {
+  double value = 0, own = 0, magnitude = 0, error = 0;
+
+  void add(const NormEntry& x, const NormEntry& y) {
+    value += x.value * y.value, own += x.own * std::fabs(y.value) + x.most() * y.own;
+    magnitude += x.most() * y.most(), error += x.error * (y.most() + y.error) + x.most() * y.error;
+  }
+  NormSum rounded(double relative) const {
+    return {value, own, magnitude, error + relative * (magnitude + error)};
+  }
+  NormEntry entry() const { return {value, own, error}; }
+};
+
+ElementBound store(const Storage&, const NormSum&, double lost, int64_t K);
+/// A state is stored as fp32, as it is.
+std::vector<ElementBound> stored_state(const NormState&);
+
+}  // namespace assay
