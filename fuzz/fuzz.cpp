@@ -40,9 +40,9 @@ constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 constexpr int64_t kMostRejections = 64;
 /// Of why no case is taken, the most frequent are named.
 constexpr size_t kReasonsShown = 3;
-/// Explaining a finding may take that share of the time beyond it; what is still to shrink then is kept as it
-/// was found. Shrinking itself leaves the explanation a share of the time, but no more than it needs.
-constexpr double kBeyond = 0.05, kLeftToExplain = 0.15, kMostToExplain_s = 15;
+/// Explaining a finding may go on for that share of the time after it; what is still to shrink then is kept
+/// as it was found. Shrinking itself leaves the explanation a share of the time, but no more than it needs.
+constexpr double kBeyond = 0, kLeftToExplain = 0.2, kMostToExplain_s = 15;
 constexpr const char* kUnfinished = "the process ended before the run did";
 /// One case in so many runs a few blocks of a case with indices past 2^31.
 constexpr uint64_t kCasesPerFarCase = 40;

@@ -32,7 +32,7 @@ constexpr double kRoundingWork = 4e6;
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;
 /// Meanings, further cases, lines and repairs may each take that long, or half of it.
-constexpr double kExplainings = 3;
+constexpr double kExplainings = 4;
 /// In less nothing is found out.
 constexpr double kLeastExplainSeconds = 0.2;
 

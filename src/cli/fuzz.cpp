@@ -17,6 +17,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/free_cores.h"
 #include "src/cli/fuzz_program.h"
 #include "src/cli/kernel_list.h"
 #include "src/cli/output_options.h"
@@ -49,13 +50,14 @@ class ConsoleListener : public Listener {
   }
   void found(const Verification& v) override {
     bar_.clear();
-    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause, v.replay));
+    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause,
+                              Console::command(v.replay)));
     console_.flush();  // it is in the database by now: a killed run's log says what it has
   }
   void shrunk(const Verification&, const Verification& smaller) override {
     bar_.clear();
-    console_.line(
-        fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
+    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause,
+                              Console::command(smaller.replay)));
     console_.flush();
   }
   void left_out(const Case& c) override {
@@ -153,7 +155,7 @@ struct FuzzCommand {
       throw BadInput("--known-first: findings of launch files are not kept in the database");
     total_time = parse_duration(time), total_cases = options.cases;
     options.seed = seed ? *seed : std::random_device{}();
-    if (options.jobs == 0) options.jobs = engines.threads();
+    if (options.jobs == 0) options.jobs = engines.threads() > 0 ? engines.threads() : own_cores();
     options.checkout = checkout_of(source_root());
     const Console console = output.console();
     const Interrupt interrupt;

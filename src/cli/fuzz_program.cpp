@@ -31,7 +31,8 @@ FuzzRun fuzz_launch_file(const std::string& path, const std::string& ptx, const 
        .found =
            [&](const Verification& v) {
              bar.clear();
-             console.line(fmt::format("{} {}\n  {}", console.styled(Style::bad, "found"), v.cause, v.replay));
+             console.line(fmt::format("{} {}\n  {}", console.styled(Style::bad, "found"), v.cause,
+                                      Console::command(v.replay)));
              if (v.checks && !v.checks->findings.empty())
                console.line("  " + v.checks->findings.front().message);
              else if (v.trap)

@@ -1,5 +1,5 @@
-// What a campaign is of: kernels of ours, kernels of the user's own with their plans, launch files; several of
-// each.
+// What a campaign is of: kernels of ours, kernels of the user's own with their plans, launch files; several
+// of each.
 #pragma once
 #include <deque>
 #include <map>
@@ -22,7 +22,8 @@ struct ListedLaunchFile {
 class KernelList {
  public:
   void add_to(CLI::App&);
-  /// Loads what was named. Throws BadInput where nothing was, or where names, PTX and plans do not fit together.
+  /// Loads what was named. Throws BadInput where nothing was, or where names, PTX and plans do not fit
+  /// together.
   void load();
 
   const std::vector<const Kernel*>& kernels() const { return kernels_; }

@@ -13,8 +13,8 @@
 namespace assay {
 namespace {
 
-/// What a finding says of where and why; two that share one of these show one defect. A named cause alone is not
-/// enough: two lines may have the same fault.
+/// What a finding says of where and why; two that share one of these show one defect. A named cause alone is
+/// not enough: two lines may have the same fault.
 std::set<std::string> reasons_of(const Verification& v) {
   std::set<std::string> reasons;
   const auto add = [&](std::string_view why, std::string_view kind, const SourceLocation& where) {
@@ -78,8 +78,8 @@ bool share(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& reason) { return b.contains(reason); });
 }
 
-/// One place or, where finite values say what is computed instead, one name. Two births of one name may be two
-/// faults.
+/// One place or, where finite values say what is computed instead, one name. Two births of one name may be
+/// two faults.
 bool are_one(const Defect& a, const Defect& b) {
   return a.shown.kernel == b.shown.kernel &&
          (share(a.reasons, b.reasons) || share(a.of_values, b.of_values) || share(a.of_values, b.of_births) ||

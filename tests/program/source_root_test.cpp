@@ -36,8 +36,9 @@ TEST_F(SourceRoot, WhatWasCompiledElsewhereIsFoundByItsTail) {
 
 TEST_F(SourceRoot, RenamesFilesOfATextAndNothingElse) {
   const std::string path = one / "src/kernels/k.cu";
-  EXPECT_EQ(with_source_names(".version 8.0\n\t.file\t1 \"" + path + "\", 17, 4\n// \"" + path + "\"\n.loc 1 2 3"),
-            ".version 8.0\n\t.file\t1 \"src/kernels/k.cu\", 17, 4\n// \"" + path + "\"\n.loc 1 2 3");
+  EXPECT_EQ(
+      with_source_names(".version 8.0\n\t.file\t1 \"" + path + "\", 17, 4\n// \"" + path + "\"\n.loc 1 2 3"),
+      ".version 8.0\n\t.file\t1 \"src/kernels/k.cu\", 17, 4\n// \"" + path + "\"\n.loc 1 2 3");
   EXPECT_EQ(with_source_names(""), "");
   EXPECT_EQ(with_source_names(".file"), ".file");
 }

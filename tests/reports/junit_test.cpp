@@ -66,8 +66,10 @@ TEST(Junit, AKernelBelowTheFloorAndARunCutShortFail) {
 TEST(Junit, APropertyFailsInTheSuiteOfItsKernelEvenWhereItsFindingIsPartOfAnother) {
   json run = test::fuzz_run(1);
   run["findings"][0]["properties_failed"].clear();
-  run["findings"][0]["also"] = {
-      {{"cause", "property/same-bits-twice"}, {"sentence", "bits"}, {"replay", "assay replay x"}, {"identity", "i"}}};
+  run["findings"][0]["also"] = {{{"cause", "property/same-bits-twice"},
+                                 {"sentence", "bits"},
+                                 {"replay", "assay replay x"},
+                                 {"identity", "i"}}};
   bool failed = false;
   const std::vector<test::Element> found = elements(run);
   for (size_t i = 0; i + 1 < found.size(); ++i)

@@ -46,7 +46,8 @@ TEST(Baseline, AFindingOfSeveralSymptomsIsKnownByAnyOfThem) {
 }
 
 TEST(Baseline, ARunOutOfTimeForADiagnosisKnowsTheFindingAllTheSame) {
-  Verification explained = finding("gla.chunk", "violation/o", 1), plain = finding("gla.chunk", "violation/o", 2);
+  Verification explained = finding("gla.chunk", "violation/o", 1),
+               plain = finding("gla.chunk", "violation/o", 2);
   explained.diagnosis = {{"gate-sign", "", 0.9, {}}};
   FuzzRun late = run_of({plain}), early = run_of({explained});
   compare_with_baseline({"b.json", {explained}}, late);

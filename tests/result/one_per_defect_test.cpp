@@ -42,7 +42,8 @@ Verification wrong(const std::string& named) {
 }
 
 TEST(OnePerDefect, AMissingBarrierIsOneFindingWithItsEvidence) {
-  Verification property = finding("property/no-races"), values = nan_at(9), check = finding("check/race/src/k.cu:46");
+  Verification property = finding("property/no-races"), values = nan_at(9),
+               check = finding("check/race/src/k.cu:46");
   property.properties_failed = {"no-races: a race"};
   property.checks = values.checks = check.checks = race_at(46);
   const std::vector<Verification> one = one_per_defect({property, values, check});
@@ -64,7 +65,8 @@ TEST(OnePerDefect, TwoRacesAndTwoKernelsStayApart) {
 }
 
 TEST(OnePerDefect, WhatIsComputedInsteadNamesOneDefectOfValuesAndNaNs) {
-  const std::vector<Verification> one = one_per_defect({nan_at(9, "gate-sign"), nan_at(12, "gate-sign"), wrong("gate-sign")});
+  const std::vector<Verification> one =
+      one_per_defect({nan_at(9, "gate-sign"), nan_at(12, "gate-sign"), wrong("gate-sign")});
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].also.size(), 2u);
   EXPECT_EQ(one_per_defect({nan_at(9, "gate-sign"), nan_at(12, "gate-sign")}).size(), 2u)

@@ -398,7 +398,8 @@ json fuzz_run(int findings) {
       {"min_cases", 1},
       {"too_few", json::array()},
       {"kernel_properties", json::array()},
-      {"checkout", {{"commit", "0123456789abcdef0123456789abcdef01234567"}, {"branch", "main"}, {"dirty", false}}},
+      {"checkout",
+       {{"commit", "0123456789abcdef0123456789abcdef01234567"}, {"branch", "main"}, {"dirty", false}}},
       {"not_shrunk", 0},
       {"database_lost", ""}};
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"})

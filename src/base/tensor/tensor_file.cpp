@@ -66,6 +66,15 @@ void write_file(const std::string& path, const std::string& bytes) {
 }
 
 TensorMap read_tensors(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (ending == ".pt" || ending == ".pth" || ending == ".ckpt")
+    throw BadInput(
+        fmt::format("{}: PyTorch's own format, which only PyTorch reads; convert it: python3 -c 'import "
+                    "torch, safetensors.torch "
+                    "as s; s.save_file(torch.load(\"{}\"), \"tensors.safetensors\")'",
+                    path, path));
+  if (ending == ".npy" && std::filesystem::is_regular_file(path))
+    throw BadInput(fmt::format("{}: one tensor; give the folder that holds one NAME.npy per input", path));
   if (!std::filesystem::is_directory(path))
     return std::filesystem::path(path).extension() == ".npz" ? read_npz(path) : read_safetensors(path);
   TensorMap tensors;
