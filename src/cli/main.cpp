@@ -1,4 +1,4 @@
-// `assay`: the subcommands, one file each (commands.h), and the one place where what they throw becomes a
+// assay_main, the program: the subcommands, one file each (commands.h), and the one place where what they throw becomes a
 // line on standard error and an exit status.
 #include <fmt/format.h>
 #include <malloc.h>
@@ -143,7 +143,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace assay::cli
 
-int main(int argc, char** argv) {
+extern "C" int assay_main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
   return assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
