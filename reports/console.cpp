@@ -159,6 +159,26 @@ void Console::prose(const std::string& text) const {
   }
 }
 
+void Console::help(const std::string& text) const {
+  constexpr size_t kColumn = 30;  // in which what options are begins
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string whole = text.substr(begin, end - begin);
+    begin = end + 1;
+    const bool is_option = whole.starts_with("  ") && whole.size() > kColumn && whole[kColumn - 1] == ' ';
+    const size_t indent = is_option ? kColumn : std::min(whole.find_first_not_of(' '), whole.size());
+    if (whole.size() <= width() || whole.starts_with("  assay ")) {  // an example is to be pasted
+      line(whole);
+      continue;
+    }
+    std::string before = whole.substr(0, indent);
+    for (const std::string& part : broken(whole.substr(indent), width() - std::min(width() / 2, indent))) {
+      line(before + part);
+      before = std::string(indent, ' ');
+    }
+  }
+}
+
 void Console::table(const std::vector<std::vector<std::string>>& rows, size_t first_right) const {
   const std::vector<size_t> widths = widths_within(rows, width());
   const size_t first_group = columns_that_fit(widths, 0, width());

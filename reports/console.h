@@ -24,6 +24,8 @@ class Console {
   void text(const std::string& lines) const;
   /// Prose: on a terminal broken between words, further lines indented as the first and two more.
   void prose(const std::string& text) const;
+  /// Names of options and what they are: long lines are broken, and go on below what they are.
+  void help(const std::string& text) const;
   /// A command of this program's, as results have it ("assay replay ..."), so that it works when pasted here.
   static std::string command(const std::string& text);
   /// Tables are not folded.

@@ -20,7 +20,6 @@
 #include "src/case/names.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
-#include "src/cli/missing_lines.h"
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
 
@@ -93,7 +92,6 @@ const Kernel& KernelOptions::kernel() {
   if (!foreign() && name_.empty())
     throw BadInput("no kernel given: name one (assay list kernels), or give --ptx and --plan");
   loaded_ = foreign() ? load_foreign_kernel(ptx_, plan_) : find_kernel(name_);
-  if (foreign()) note_missing_lines(ptx_);
   if (!mutant_.empty()) loaded_ = with_mutation(*loaded_, mutant_);
   return *loaded_;
 }

@@ -20,6 +20,7 @@
 #include "src/cli/free_cores.h"
 #include "src/cli/fuzz_program.h"
 #include "src/cli/kernel_list.h"
+#include "src/cli/missing_lines.h"
 #include "src/cli/output_options.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/stored_result.h"
@@ -164,6 +165,8 @@ struct FuzzCommand {
     if (!run.ended_early.empty()) fmt::print(stderr, "assay: {}; the run ended early\n", run.ended_early);
     if (known) compare_with_baseline(*known, run);
     print_fuzz_run(console, run, details);
+    if (!run.findings.empty())
+      for (const std::string& ptx : what.ptx()) note_missing_lines(ptx);
     const nlohmann::json result = to_json(run);
     FirstFailure failure;
     failure.attempt([&] { output.write(result); });

@@ -11,7 +11,6 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/capsule/launch_folder.h"
 #include "src/case/names.h"
-#include "src/cli/missing_lines.h"
 
 namespace assay::cli {
 namespace {
@@ -74,7 +73,6 @@ void KernelList::load_own() {
   for (size_t i = 0; i < plans_.size(); ++i) {
     const std::string ptx = ptx_.empty() ? "" : ptx_[ptx_.size() == 1 ? 0 : i];
     Kernel kernel = load_foreign_kernel(ptx, plans_[i]);
-    note_missing_lines(ptx);
     if (!mutant_.empty()) kernel = with_mutation(kernel, mutant_);
     suffixes_[kernel.name] = (ptx.empty() ? "" : " --ptx " + shell_word(ptx)) + " --plan " +
                              shell_word(plans_[i]) + (mutant_.empty() ? "" : " --mutant " + mutant_);

@@ -28,6 +28,8 @@ class KernelList {
 
   const std::vector<const Kernel*>& kernels() const { return kernels_; }
   const std::vector<ListedLaunchFile>& launch_files() const { return files_; }
+  /// Of the kernels of the user's own, as they were given.
+  const std::vector<std::string>& ptx() const { return ptx_; }
   /// By the name of a kernel of the user's own: " --ptx FILE --plan FILE" for a replay line.
   const std::map<std::string, std::string>& replay_suffixes() const { return suffixes_; }
 

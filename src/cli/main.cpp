@@ -120,7 +120,9 @@ int run(int argc, char** argv) {
     require_subcommand(app, argc, argv);
     app.parse(argc, argv);
     return status;
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::CallForHelp&) {
+    return Console(stdout).help(app.help()), 0;
+  } catch (const CLI::Success& asked) {  // --version
     return app.exit(asked);
   } catch (const CLI::ExtrasError& error) {
     return complain(fmt::format("{}; see {} --help", unexpected_text(app, error.what()), chosen(app)),
@@ -146,5 +148,6 @@ int run(int argc, char** argv) {
 extern "C" int assay_main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
-  return assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
+  // What is bad input was said already, and may have been this.
+  return status == assay::cli::kBadInputStatus || assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
 }

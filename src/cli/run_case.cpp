@@ -10,6 +10,7 @@
 #include "src/base/program/source_root.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/missing_lines.h"
 
 namespace assay::cli {
 namespace {
@@ -34,6 +35,7 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
   verify_options.origin.machine = engines.machine;
   const PassingLine passing(fmt::format("verifying {} on {} ...", kernel.name, engines.primary->name()));
   Verification result = verify(run.case_, kernel, *engines.primary, verify_options);
+  if (result.verdict == Verdict::finding) note_missing_lines(options.ptx());
   if (run.inputs) {
     result.token.clear();
     result.replay = replay_with_file(options, run);
