@@ -56,8 +56,9 @@ typedef struct {
 /* One tensor of a call, row by row and aligned to 16 bytes; an input with strides of its own may begin at any
  * element, and `bytes` reach from its first element to its last. */
 typedef struct {
-  uint64_t struct_bytes; /* from one tensor of a list to the next; perhaps more than sizeof(assay_tensor) here */
-  const char* name;      /* "q", "initial_state", "o", "dq", .. */
+  uint64_t
+      struct_bytes; /* from one tensor of a list to the next; perhaps more than sizeof(assay_tensor) here */
+  const char* name; /* "q", "initial_state", "o", "dq", .. */
   int is_output;
   assay_format format;
   int rank;

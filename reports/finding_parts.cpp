@@ -47,8 +47,9 @@ Rule rule_of(const json& v) {
 
 namespace {
 
-bool is_below_the_root(const std::string& file) {
-  return !file.empty() && !file.starts_with('/');
+/// Neither outside the sources' root nor of the toolkit (kernels/prepare_ptx.h calls its headers cuda/...).
+bool is_the_users(const std::string& file) {
+  return !file.empty() && !file.starts_with('/') && !file.starts_with("cuda/");
 }
 
 /// Of a line that is none of the user's (a toolkit's, or outside the sources' root) the innermost call that
@@ -56,12 +57,9 @@ bool is_below_the_root(const std::string& file) {
 json own_place_of(json place) {
   const json& frames = field_or_null(place, "frames");
   if (!frames.is_array() || frames.empty()) return place;
-  const std::string here = fmt::format("{}:{}", text_of(place, "file"), count_of(place, "line"));
-  const bool toolkit = std::none_of(frames.begin(), frames.end(), [&](const json& f) { return f == here; });
-  if (!toolkit && is_below_the_root(here)) return place;
+  if (is_the_users(text_of(place, "file"))) return place;
   const auto own = std::find_if(frames.begin(), frames.end(),
-                                [](const json& f) { return is_below_the_root(exact_decimal(f)); });
-  if (own == frames.end() && !toolkit) return place;
+                                [](const json& f) { return is_the_users(exact_decimal(f)); });
   const std::string frame = exact_decimal(own == frames.end() ? frames.front() : *own);
   const size_t colon = frame.rfind(':');
   int64_t line = 0;

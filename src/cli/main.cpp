@@ -1,5 +1,5 @@
-// assay_main, the program: the subcommands, one file each (commands.h), and the one place where what they throw becomes a
-// line on standard error and an exit status.
+// assay_main, the program: the subcommands, one file each (commands.h), and the one place where what they
+// throw becomes a line on standard error and an exit status.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -149,5 +149,6 @@ extern "C" int assay_main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
   // What is bad input was said already, and may have been this.
-  return status == assay::cli::kBadInputStatus || assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
+  return status == assay::cli::kBadInputStatus || assay::cli::written_out() ? status
+                                                                            : assay::cli::kBadInputStatus;
 }

@@ -4,7 +4,8 @@
 
 namespace assay::cli {
 
-/// Where a PTX file has no source lines, one line on standard error says how it gets them. Of a folder nothing.
+/// Where a PTX file has no source lines, one line on standard error says how it gets them. Of a folder
+/// nothing.
 void note_missing_lines(const std::string& ptx);
 
 }  // namespace assay::cli

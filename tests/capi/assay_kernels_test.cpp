@@ -89,7 +89,10 @@ TEST(KernelLibrary, HeadDecaysStandInForGates) {
 
 TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
   assay_problem p = problem();
-  const assay_parameter layer[] = {{sizeof(assay_parameter), "layer_idx", 3}, {sizeof(assay_parameter), "num_layers", 12}, {}}, wrong[] = {{sizeof(assay_parameter), "layer", 3}, {}};
+  const assay_parameter layer[] = {{sizeof(assay_parameter), "layer_idx", 3},
+                                   {sizeof(assay_parameter), "num_layers", 12},
+                                   {}},
+                        wrong[] = {{sizeof(assay_parameter), "layer", 3}, {}};
   p.parameters = layer;
   EXPECT_EQ(Planned("lightning_attn.chunk", p).status, 0) << assay_error();
   p.parameters = wrong;
@@ -100,7 +103,9 @@ TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
 TEST(KernelLibrary, TakesInputsThatAreViewsForAWorkspaceOfTheirCopies) {
   assay_problem p = problem();
   const Planned dense("gla.chunk", p);
-  const assay_strides strides[] = {{sizeof(assay_strides), "q", {3 * 100 * 16, 16, 100 * 16, 1}}, {sizeof(assay_strides), "k", {100 * 96, 96, 16, 1}}, {}};
+  const assay_strides strides[] = {{sizeof(assay_strides), "q", {3 * 100 * 16, 16, 100 * 16, 1}},
+                                   {sizeof(assay_strides), "k", {100 * 96, 96, 16, 1}},
+                                   {}};
   p.strides = strides;
   const Planned k("gla.chunk", p);
   ASSERT_EQ(k.status, 0) << assay_error();
@@ -118,8 +123,9 @@ TEST(KernelLibrary, RefusesAStructThatDoesNotSayHowLongItIs) {
   assay_problem p = problem();
   p.struct_bytes = 0;
   EXPECT_EQ(Planned("gla.chunk", p).status, 1);
-  EXPECT_EQ(std::string(assay_error()), "assay_problem: struct_bytes = 0: set it to sizeof(assay_problem), which is " +
-                                            std::to_string(sizeof p));
+  EXPECT_EQ(std::string(assay_error()),
+            "assay_problem: struct_bytes = 0: set it to sizeof(assay_problem), which is " +
+                std::to_string(sizeof p));
 }
 
 TEST(KernelLibrary, TakesTheLongerStructsOfALaterHeader) {
@@ -146,7 +152,8 @@ TEST(KernelLibrary, RefusesStridesThatOverlapInOneLine) {
   EXPECT_EQ(refusal({sizeof(assay_strides), "q", {4800, 48, 0, 1}}),
             "strides of q: axis H has stride 0 along 3 elements: a tensor expanded over an axis is not "
             "taken, copy it");
-  EXPECT_NE(refusal({sizeof(assay_strides), "o", {4800, 48, 16, 1}}).find("layout: unknown input of gla 'o'"), std::string::npos);
+  EXPECT_NE(refusal({sizeof(assay_strides), "o", {4800, 48, 16, 1}}).find("layout: unknown input of gla 'o'"),
+            std::string::npos);
 }
 
 TEST(KernelLibrary, RefusesWhatItCannotPlanInOneLine) {

@@ -47,8 +47,8 @@ struct Mbarrier {
 /// complete_tx of `bytes` at the mbarrier at `place` of Block::shared, for an instruction of this warp's
 /// lane. False: trapped.
 bool complete_bytes(Warp&, const Op&, int lane, uint64_t place, uint32_t bytes);
-/// The bytes of st.async and red.async complete at an mbarrier, at s[2] + offset2, as they are stored, which is
-/// one of the times that hardware may choose. False: trapped.
+/// The bytes of st.async and red.async complete at an mbarrier, at s[2] + offset2, as they are stored, which
+/// is one of the times that hardware may choose. False: trapped.
 bool complete_stored(Warp&, const Op&, uint32_t mask);
 /// Operand 2 of such an instruction.
 void decode_stored_barrier(Decoder&, const ptx::Instruction&, Op&);
