@@ -18,7 +18,8 @@ struct KernelLimits {
   std::vector<Dtype> dtypes, gate_dtypes;
   int64_t max_K = 256, max_V = 256;
   double gate_min = -1e4, gate_max = 0;
-  int64_t max_M = 128;  ///< slots, where the operator has them
+  int64_t max_M = 128;       ///< slots, where the operator has them
+  bool value_heads = false;  ///< takes more value heads than heads
 };
 
 struct Kernel {

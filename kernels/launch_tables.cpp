@@ -53,7 +53,7 @@ void require_within(const KernelLimits& limits, const ResolvedCase& c, const std
     throw BadInput(fmt::format("{}: V={} is outside 1..{}", kernel, sizes.V, limits.max_V));
   if (sizes.M > limits.max_M)
     throw BadInput(fmt::format("{}: M={} is outside 1..{}", kernel, sizes.M, limits.max_M));
-  if (sizes.HV != sizes.H)
+  if (sizes.HV != sizes.H && !limits.value_heads)
     throw BadInput(
         fmt::format("{}: {} value heads for {} heads; they must be as many", kernel, sizes.HV, sizes.H));
 }

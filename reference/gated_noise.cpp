@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "reference/kept_state.h"
 #include "reference/sampled_chunk.h"
 
 namespace assay {
@@ -78,11 +79,12 @@ class GatedNoise {
   void run() {
     const int64_t chunks = (slice_.tokens + length_ - 1) / length_;
     SampledState S(K_, V_);
-    if (x_.S0) load(*x_.S0, S);
+    if (x_.S0) S.load(decoded_state(*x_.S0));
     std::vector<SampledState> starts;
+    const std::vector<Direction> kept = backward_ ? std::vector<Direction>{} : kept_directions(chunks);
     for (int64_t i = 0; i < chunks; ++i) {
       read(i);
-      if (!backward_) outputs(S);
+      if (!backward_) outputs(S, kept[static_cast<size_t>(i)]);
       if (backward_) starts.push_back(S);
       advance(S);
     }
@@ -91,7 +93,7 @@ class GatedNoise {
       return;
     }
     SampledState G(K_, V_);
-    if (dS_) load(*dS_, G);
+    if (dS_) G.load(decoded_state(*dS_));
     while (!starts.empty()) {
       read(static_cast<int64_t>(starts.size()) - 1);
       gradients(starts.back(), G);
@@ -123,10 +125,10 @@ class GatedNoise {
 
   NoiseVisitor visitor() const { return {visit_, length_, rest_}; }
 
-  void load(const Tensor& tensor, SampledState& S) const {
-    std::vector<double> row(S.value.size());
+  std::vector<double> decoded_state(const Tensor& tensor) const {
+    std::vector<double> row(static_cast<size_t>(K_ * V_));
     decode_run(tensor, (slice_.n * H_ + slice_.h) * K_ * V_, K_ * V_, row.data());
-    S.load(row);
+    return row;
   }
 
   /// The tokens of a chunk, and what decays between them and the chunk's ends.
@@ -150,9 +152,7 @@ class GatedNoise {
   }
 
   /// S over the chunk, and its noise: a rounding of each key that is scaled to the chunk's end.
-  void advance(SampledState& S) const {
-    chunk_.write(S, {k_, NoiseSource::key, amplitudes_.key}, chunk_.after(), v_, 1);
-  }
+  void advance(SampledState& S) const { chunk_.write(S, keys(), chunk_.after(), v_, 1); }
   /// G likewise in reversed time.
   void retreat(SampledState& G) const {
     chunk_.write(G, {q_, NoiseSource::query, amplitudes_.query}, chunk_.into(), do_, scale_);
@@ -195,11 +195,75 @@ class GatedNoise {
       common[v] += score.common * row[v], squares[v] += score.squares * row[v] * row[v];
   }
 
-  void outputs(const SampledState& S) const {
+  /// Where a chunk's outputs would be off if the state were kept in the operands' format (kept_state.h), and
+  /// the variance of what its keys' roundings make of later chunks' along it.
+  struct Direction {
+    std::vector<float> rows;
+    double variance = 0;
+  };
+  std::vector<float> state_reads() const {
+    std::vector<float> reads(q_.size());
+    for (size_t i = 0; i < reads.size(); ++i) reads[i] = scale_ * q_[i] * chunk_.into()[i];
+    return reads;
+  }
+  ChunkOperand keys() const { return {k_, NoiseSource::key, amplitudes_.key}; }
+  ChunkOperand queries() const { return {q_, NoiseSource::read, amplitudes_.read}; }
+
+  std::vector<Direction> kept_directions(int64_t chunks) {
+    std::vector<Direction> y(static_cast<size_t>(chunks));
+    KeptState state(K_, V_, chunk_.u());
+    if (x_.S0) state.load(decoded_state(*x_.S0));
+    for (int64_t i = 0; i < chunks; ++i) {
+      read(i);
+      y[static_cast<size_t>(i)].rows = state.carried(chunk_, state_reads());
+      state.advance(chunk_, keys(), v_);
+    }
+    KeptKeys later(K_, V_);
+    for (int64_t i = chunks; i-- > 0;) {
+      read(i);
+      Direction& of = y[static_cast<size_t>(i)];
+      of.variance = later.variance(chunk_, keys(), v_, state_reads(), of.rows);
+    }
+    return y;
+  }
+
+  /// Variances along a direction of what scores make of it.
+  struct ScoreVariance {
+    const GatedNoise& of;
+    const std::vector<float>& direction;
+    double sum = 0;
+    std::vector<float> by_query = std::vector<float>(of.q_.size()), by_key = by_query;
+
+    void add(int64_t t, int64_t j, const Score& score, const float* w) {
+      float along = 0;
+      for (int64_t v = 0; v < of.V_; ++v) along += direction[of.value(t, v)] * of.v_[of.value(j, v)];
+      const double own = static_cast<double>(of.amplitudes_.o * binade(score.value) * along);
+      sum += own * own / 3;
+      for (int64_t c = 0; c < of.K_ && w && of.amplitudes_.scaled_in_score; ++c) {
+        const float term = of.q_[of.key(t, c)] * w[c] * of.k_[of.key(j, c)] * of.scale_ * along;
+        by_query[of.key(t, c)] += term, by_key[of.key(j, c)] += term;
+      }
+    }
+    double of_all() const {
+      double all = sum;
+      for (size_t i = 0; i < by_query.size(); ++i) {
+        const auto c = static_cast<int64_t>(i) % of.K_;
+        const double query =
+                         static_cast<double>(of.chunk_.in_score_size(of.amplitudes_.read, c) * by_query[i]),
+                     key = static_cast<double>(of.chunk_.in_score_size(of.amplitudes_.key, c) * by_key[i]);
+        all += (query * query + key * key) / 3;
+      }
+      return all;
+    }
+  };
+
+  void outputs(const SampledState& S, const Direction& kept) const {
     SampledRows o(tokens_, V_);
-    chunk_.read(S, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.o),
-                {q_, NoiseSource::read, amplitudes_.read}, chunk_.into(), scale_, noisy(), o);
-    const auto add = [&](int64_t t, int64_t j, const Score& made) {
+    chunk_.read(S, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.o), queries(), chunk_.into(), scale_,
+                noisy(), o);
+    ScoreVariance scores{*this, kept.rows};
+    const auto add = [&](int64_t t, int64_t j, const Score& made, const float* w) {
+      scores.add(t, j, made, w);
       Lanes rounding;
       chunk_.draw(NoiseSource::score, t * tokens_ + j, 1, rounding);
       add_row(made, rounding, amplitudes_.o, v_.data() + j * V_, t, o);
@@ -208,16 +272,18 @@ class GatedNoise {
         [&](int64_t t, int64_t j, const float* w) {
           Score made;
           score(t, j, w, made);
-          add(t, j, made);
+          add(t, j, made, w);
         },
         [&](int64_t t) {
           Score made;
           own_score(t, made);
-          add(t, t, made);
+          add(t, t, made, nullptr);
         });
-    std::vector<float> reads(q_.size());
-    for (size_t i = 0; i < reads.size(); ++i) reads[i] = scale_ * q_[i] * chunk_.into()[i];
-    visitor().rows("o", first_, o, reads, chunk_.whole());
+    const double of_reads =
+        variance_of_reads(chunk_, S, amplitudes_.o, queries(), chunk_.into(), scale_, kept.rows);
+    const std::vector<float> reads = state_reads();
+    const StateReadout readout{reads, chunk_.whole(), kept.rows, kept.variance + of_reads + scores.of_all()};
+    visitor().rows("o", first_, o, &readout);
   }
 
   /// What a chunk's gradients are summed up in.

@@ -62,6 +62,10 @@ struct NoiseBlock {
   /// each state is left behind the block; null where that is not known.
   const float *reads = nullptr, *left = nullptr;
   int64_t states = 0;
+  /// And rows x columns: where it would be off if the state were kept in the operands' format (kept_state.h);
+  /// of sources that enter no other block, and of those that begin in this one, the variance along it.
+  const float* kept = nullptr;
+  double kept_variance = 0;
   double rest = 0;  ///< what else the declared arithmetic may do to each term, relative to it
 };
 

@@ -104,22 +104,28 @@ float SampledChunk::scaled_size(float x, float size, int64_t c) const {
   return std::fmin(std::fabs(size), std::fabs(x) * (1 - whole_[static_cast<size_t>(c)]) / u_);
 }
 
-std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, bool wide) const {
+float SampledChunk::in_score_size(float amplitude, int64_t row, bool wide) const {
   constexpr float kSpread = 0.7355f;  // sqrt(3 / (8 ln 2))
+  return kSpread * amplitude * (wide ? 1 : scaled_size(1, 1, row));
+}
+
+std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, bool wide) const {
   std::vector<Lanes> noise(a_.size());
   for (size_t i = 0; i < a_.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
-    const float size = wide ? 1 : scaled_size(1, 1, place % rows_);
-    draw(source, place, kSpread * amplitude * size, noise[i]);
+    draw(source, place, in_score_size(amplitude, place % rows_, wide), noise[i]);
   }
   return noise;
 }
 
-void SampledChunk::draw_rounding(const ChunkOperand& of, size_t i, float w, float scale, Lanes& d) const {
+float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, float scale) const {
   const float size = scale * binade(of.x[i] * w);
-  const float rounded =
-      of.wide ? std::fabs(size) : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_);
-  draw(of.source, static_cast<int64_t>(i), of.amplitude * rounded, d);
+  return of.amplitude * (of.wide ? std::fabs(size)
+                                 : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_));
+}
+
+void SampledChunk::draw_rounding(const ChunkOperand& of, size_t i, float w, float scale, Lanes& d) const {
+  draw(of.source, static_cast<int64_t>(i), rounding_size(of, i, w, scale), d);
 }
 
 void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::vector<float>& weights,
@@ -264,7 +270,7 @@ const float* samples_of(const std::vector<Lanes>& noise) {
 }  // namespace
 
 void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y,
-                        const std::vector<float>& reads, const std::vector<float>& left) const {
+                        const StateReadout* readout) const {
   NoiseBlock all{.output = output, .first = first, .columns = y.columns};
   all.rows = static_cast<int64_t>(y.far.size()) / y.columns;
   all.near = samples_of(y.near), all.far = samples_of(y.far);
@@ -273,8 +279,11 @@ void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y,
     for (size_t i = 0; i < y.far.size(); ++i) y.far[i] += y.near[i];
     all.near = nullptr;
   }
-  if (chunk == kNoiseBlock && !reads.empty())
-    all.reads = reads.data(), all.left = left.data(), all.states = static_cast<int64_t>(left.size());
+  if (chunk == kNoiseBlock && readout) {
+    all.reads = readout->reads.data(), all.left = readout->left.data();
+    all.states = static_cast<int64_t>(readout->left.size());
+    all.kept = readout->kept.data(), all.kept_variance = readout->kept_variance;
+  }
   visit_blocks(visit, all);
 }
 

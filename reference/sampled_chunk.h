@@ -124,6 +124,10 @@ class SampledChunk {
   /// significands are taken for spread evenly in their logarithm, of which the squared spacing is
   /// 3 / (8 ln 2) of that of a relative u in the mean. `wide`: as of ChunkOperand.
   std::vector<Lanes> in_scores(NoiseSource, float amplitude, bool wide = false) const;
+  /// Amplitude of that of a row's operands.
+  float in_score_size(float amplitude, int64_t row, bool wide = false) const;
+  /// Amplitude of the rounding of scale x w, x operand i, w its weight.
+  float rounding_size(const ChunkOperand&, size_t i, float w, float scale) const;
 
   /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
   void write(SampledState& S, const ChunkOperand&, const std::vector<float>& weights,
@@ -180,6 +184,12 @@ class SampledChunk {
   std::vector<float> a_, into_, after_, whole_;
 };
 
+/// How a chunk's rows read its state, as of NoiseBlock; left out where a block is no chunk.
+struct StateReadout {
+  const std::vector<float>&reads, &left, &kept;
+  double kept_variance = 0;
+};
+
 /// Hands a chunk's rows on, block by block. Where chunks of `chunk` tokens and blocks do not fit, all of it
 /// may reach other blocks.
 struct NoiseVisitor {
@@ -187,9 +197,7 @@ struct NoiseVisitor {
   int64_t chunk = 1;
   double rest = 0;
 
-  /// `reads`, `left`: as of NoiseBlock; empty where not known, and left out where a block is no chunk.
-  void rows(std::string_view output, int64_t first, SampledRows& y, const std::vector<float>& reads = {},
-            const std::vector<float>& left = {}) const;
+  void rows(std::string_view output, int64_t first, SampledRows& y, const StateReadout* = nullptr) const;
   /// rows x columns of a state.
   void state(std::string_view output, int64_t rows, const SampledState&) const;
 };

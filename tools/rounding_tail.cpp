@@ -121,7 +121,8 @@ void print_page(const std::map<std::string, Tail>& by_kernel, const Tails& all, 
       runs);
   print_shares("Blocks", all.blocks);
   print_shares("Larger parts", all.larger);
-  print_shares("Carried from block to block (in the column of RMS)", all.carried);
+  print_shares("Carried from block to block (in the column of RMS), and along a kept state (of slope)",
+               all.carried);
   fmt::print(
       "\n## By kernel\n\nExcess: the largest statistic over what is allowed of it, 1e-9 false alarms a "
       "run; above 1 it is a finding.\n\n"

@@ -33,6 +33,7 @@ struct ChannelGate {
   static constexpr GateWidth width = GateWidth::channel;
   using Bits = typename Format::Bits;
   static __device__ float decode(Bits x) { return Format::decode(x) * log2_e; }
+  static __device__ Bits encode(float x) { return Format::encode(x); }
 };
 
 // Whether anything decays at all.

@@ -18,12 +18,10 @@
 //   dk = G u - S' dr      the adjoint's readout, of both sums together
 //   dg = <S', G - k dr^T> `inner` for the difference, `gate_readout` for the sum
 //   dq as o, by the state's readout
-// Gradients of queries and keys that several value heads share have `total` beyond that.
-#include <array>
-#include <functional>
-
+// each per the sum of its paths, which in chunks begin at the chunk's start (delta_chunk.h), else per |S|,
+// |G|. Gradients of queries and keys that several value heads share have `total` beyond that.
+#include "reference/bounds/delta_chunk.h"
 #include "reference/bounds/enclosed_by_precision.h"
-#include "reference/bounds/norm_recurrence.h"
 #include "reference/operators/delta_rule.h"
 #include "reference/operators/gated_delta_rule.h"
 #include "reference/operators/kda.h"
@@ -31,107 +29,33 @@
 namespace assay {
 namespace {
 
-/// Places of what these operators have in common, and of the gate where there is one.
-struct Places {
-  size_t q, k, v, beta, beta_v, initial_state, inputs;
-  size_t g;
-  bool gated;
-};
-template <typename Op>
-Places places() {
-  using In = typename Op::In;
-  Places y{In::q, In::k, In::v, In::beta, In::beta_v, In::initial_state, In::count, 0, false};
-  if constexpr (requires { In::g; }) y.g = In::g, y.gated = true;
-  return y;
-}
 enum : size_t { kO, kFinalState };
 
-struct DeltaSlice {
-  const SliceProblem& p;
-  const Places at;
-  const SliceMatrix &q, &k, &v, &S0;
-  int64_t T, K, V;
-  bool decaying;
-  std::vector<double> zeros;
-
-  DeltaSlice(const SliceProblem& p, const Places& at)
-      : p(p),
-        at(at),
-        q(p.inputs[at.q]),
-        k(p.inputs[at.k]),
-        v(p.inputs[at.v]),
-        S0(p.inputs[at.initial_state]),
-        T(p.slice.tokens),
-        K(q.columns),
-        V(v.columns),
-        decaying(at.gated && decays(p, "g")),
-        zeros(static_cast<size_t>(std::max(K, V)), 0) {}
-
-  /// Several value heads to one of queries and keys.
-  bool grouped() const { return p.heads != p.problem->sizes.H; }
-};
-
-/// One token's factors: log decays of all key channels, decayed keys, minus keys, beta of all value channels.
-struct Token {
-  std::vector<double> g, decayed, minus_decayed, minus, rates, rho;
-  double reach;  ///< at least the product of 1 + its magnitudes
-
-  Token(const DeltaSlice& f, int64_t t) {
-    const double beta = f.p.inputs[f.at.beta].present ? at(f.p.inputs[f.at.beta], t, 0) : 1;
-    double square = 0, widest = 0;
-    for (int64_t c = 0; c < f.K; ++c) {
-      double log_decay = 0;
-      if (f.at.gated) {
-        const SliceMatrix& gates = f.p.inputs[f.at.g];
-        log_decay = at(gates, t, gates.columns == f.K ? c : 0);
-      }
-      const double key = at(f.k, t, c), weight = exponential(log_decay);
-      g.push_back(log_decay), decayed.push_back(weight * key), minus_decayed.push_back(-weight * key);
-      minus.push_back(-key), square += key * key, widest = std::fmax(widest, weight);
-    }
-    for (int64_t j = 0; j < f.V; ++j) {
-      const SliceMatrix& channels = f.p.inputs[f.at.beta_v];
-      const double rate = channels.present ? beta * at(channels, t, j) : beta;
-      const double along = std::fabs(1 - rate * square) + 0x1p-40 * std::fabs(rate) * square;
-      rates.push_back(rate);
-      // Without decay and within the sphere the norm is one, to the last bit.
-      rho.push_back((f.K == 1 ? along : std::fmax(1, along)) * widest * (widest == 1 ? 1 : 1 + 0x1p-50));
-    }
-    reach = (1 + std::fabs(beta)) * ones_plus_sum(f.k, t) * ones_plus_sum(f.v, t);
-    if (f.p.inputs[f.at.beta_v].present) reach *= ones_plus_sum(f.p.inputs[f.at.beta_v], t);
-  }
-  NormStep forward(const DeltaSlice& f, int64_t t) const {
-    return {g.data(), minus.data(), decayed.data(),     row(f.k, t), row(f.v, t),
-            1,        rates.data(), Removal::of_decayed};
-  }
-  NormStep backward(const DeltaSlice& f, int64_t t) const {
-    return {g.data(), minus_decayed.data(), row(f.k, t),          f.zeros.data(), f.zeros.data(),
-            0,        rates.data(),         Removal::then_decayed};
-  }
-};
-
-SliceBounds forward_bounds(const SliceProblem& p, const Places& places) {
+SliceBounds forward_bounds(const SliceProblem& p, const DeltaPlaces& places) {
   const DeltaSlice f(p, places);
   const Arithmetic a = arithmetic_of_run(p.problem->arithmetic, f.decaying);
   const double underflow = underflow_of(a, claims_exact(a));
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
-  const NormRecurrence recurrence(f.K, f.V, a, underflow);
-  NormState s = recurrence.start(f.S0.values);
+  const DeltaStates states(f, a, underflow);
+  NormState s = states.start();
   SliceBounds y(2);
   for (int64_t t = 0; t < f.T; ++t) {
-    const Token token(f, t);
-    recurrence.advance(token.forward(f, t), token.rho, s);
+    states.advance(t, s);
     const double size = norm(row(f.q, t), f.K) * std::fabs(p.scale);
     const double lost = kUnderflowEvents * underflow * (1 + std::fabs(p.scale)) * ones_plus_sum(f.q, t);
     for (int64_t j = 0; j < f.V; ++j) {
       const auto i = static_cast<size_t>(j);
       NormSum o;
-      for (int64_t c = 0; c < f.K; ++c)
-        o.add({p.scale * at(f.q, t, c)}, {s.S[static_cast<size_t>(c * f.V + j)], s.own[i]});
-      o.error = size * s.declared[i];
+      double excess = 0;
+      for (int64_t c = 0; c < f.K; ++c) {
+        const NormEntry entry = column_entry(s, c, j);
+        o.add({p.scale * at(f.q, t, c)}, entry), excess += std::fabs(p.scale * at(f.q, t, c)) * entry.error;
+      }
+      o.error = size * s.declared[i] + excess;
       y[kO].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
     }
   }
+  states.finish(s);
   y[kFinalState] = stored_state(s);
   return y;
 }
@@ -139,7 +63,7 @@ SliceBounds forward_bounds(const SliceProblem& p, const Places& places) {
 /// One run backwards over the tokens.
 class Reverse {
  public:
-  Reverse(const SliceProblem& p, const Places& places)
+  Reverse(const SliceProblem& p, const DeltaPlaces& places)
       : d_(p.problem->adjoint),
         f_(p, places),
         forward_(arithmetic_of_run(d_.state, f_.decaying)),
@@ -149,13 +73,9 @@ class Reverse {
         underflow_(std::fmax(underflow_of(forward_, claims_exact(forward_)),
                              underflow_of(reverse_, claims_exact(reverse_)))),
         d_o_(p.cotangents[kO]),
-        states_(f_.K, f_.V, forward_, underflow_),
-        adjoints_(f_.K, f_.V, reverse_, underflow_),
-        S_(states_.start(f_.S0.values), f_.T,
-           [this](int64_t t, NormState& s) {
-             const Token token(f_, t - 1);
-             states_.advance(token.forward(f_, t - 1), token.rho, s);
-           }),
+        states_(f_, forward_, underflow_),
+        adjoints_(f_, d_o_, reverse_, underflow_),
+        S_(states_.start(), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
         G_(adjoints_.start(p.cotangents[kFinalState].values)),
         stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
         of_g_(d_.gate_output_roundoff, dtype_of(p, {"g"})) {
@@ -165,28 +85,27 @@ class Reverse {
 
   SliceBounds run() {
     for (int64_t t = f_.T; t-- > 0;) token(t);
+    adjoints_.finish(G_);
     y_[f_.at.initial_state] = stored_state(G_);
     return std::move(y_);
   }
 
  private:
   void token(int64_t t) {
-    const NormState after = S_.at(t + 1), &before = S_.at(t);
-    const double* zeros = f_.zeros.data();
-    // The write of scale q do, as a step with weights one that reads nothing.
-    adjoints_.advance({zeros, zeros, zeros, row(f_.q, t), row(d_o_, t), f_.p.scale}, {1}, G_);
-    const Token now(f_, t);
+    const NormState after = S_.at(t + 1), before = states_.found_by(t, S_.at(t));
+    adjoints_.read_out(t, G_);
+    const DeltaFactors now(f_, t);
     lost_ = lost_at(t, now, before, after);
     const Passed passed = passed_at(t, now, before);
     rates(t, passed);
     NormSum of_head;
     for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, now, before, after, passed, of_head);
     if (f_.at.gated && f_.p.inputs[f_.at.g].columns != f_.K) store_gate(static_cast<size_t>(t), of_head);
-    adjoints_.advance(now.backward(f_, t), now.rho, G_);
+    adjoints_.advance(t, G_);
   }
 
   /// What underflow takes from a gradient of token t.
-  double lost_at(int64_t t, const Token& now, const NormState& before, const NormState& after) const {
+  double lost_at(int64_t t, const DeltaFactors& now, const NormState& before, const NormState& after) const {
     const double reach =
         (1 + std::fabs(f_.p.scale)) * ones_plus_sum(f_.q, t) * ones_plus_sum(d_o_, t) * now.reach * now.reach;
     double most = 1;
@@ -196,14 +115,6 @@ class Reverse {
     return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
   }
 
-  NormEntry entry(const NormState& s, int64_t c, int64_t j) const {
-    const auto n = static_cast<size_t>(j);
-    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[n], s.declared[n]};
-  }
-  /// As sums over key channels see an entry: the column's error is taken as a whole.
-  NormEntry column_entry(const NormState& s, int64_t c, int64_t j) const {
-    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[static_cast<size_t>(j)]};
-  }
   double of_run(double readout, double decayed) const {
     return readout + (f_.decaying ? decayed * (1 + readout) : 0);
   }
@@ -214,7 +125,7 @@ class Reverse {
   struct Passed {
     std::vector<NormEntry> r, u, du, dr;
   };
-  Passed passed_at(int64_t t, const Token& now, const NormState& before) {
+  Passed passed_at(int64_t t, const DeltaFactors& now, const NormState& before) {
     Passed y;
     const double decayed_norm = norm(now.decayed.data(), f_.K), key_norm = norm(row(f_.k, t), f_.K);
     double widest = 0;
@@ -224,21 +135,25 @@ class Reverse {
       const auto n = static_cast<size_t>(j);
       NormSum r, du;
       r.add({1}, {at(f_.v, t, j)});
-      double moved = 0;
+      double moved = 0, pulled = 0;
       for (int64_t c = 0; c < f_.K; ++c) {
         const auto i = static_cast<size_t>(c);
-        r.add({now.minus_decayed[i]}, column_entry(before, c, j));
-        moved += std::fabs(now.decayed[i]) * column_entry(before, c, j).most() * crossed(now.g[i]);
-        du.add({at(f_.k, t, c)}, column_entry(G_, c, j));
+        const NormEntry old = column_entry(before, c, j), g = column_entry(G_, c, j);
+        r.add({now.minus_decayed[i]}, old), du.add({at(f_.k, t, c)}, g);
+        const double crossing = crossed(now.g[i]), key = std::fabs(at(f_.k, t, c));
+        moved += std::fabs(now.decayed[i]) * (old.size() * crossing + old.error * (1 + crossing));
+        pulled += key * g.error;
       }
       r.error = decayed_norm * before.declared[n] * (1 + widest) + moved;
-      du.error = key_norm * G_.declared[n];
+      du.error = key_norm * G_.declared[n] + pulled + adjoints_.residual(t, j);
       const double rate = now.rates[n];
       const NormSum dr{rate * du.value, std::fabs(rate) * du.own, std::fabs(rate) * du.magnitude,
                        std::fabs(rate) * du.error};
       y_[f_.at.v][static_cast<size_t>(t * f_.V + j)] = store(stored_, dr.rounded(readout), lost_, f_.K);
       y.r.push_back(r.rounded(d_.inner).entry()), y.du.push_back(du.rounded(d_.inner).entry());
-      y.u.push_back(times(rate, y.r.back())), y.dr.push_back(dr.rounded(d_.inner).entry());
+      NormEntry u = times(rate, y.r.back());
+      u.error += states_.residual(t, j);
+      y.u.push_back(u), y.dr.push_back(dr.rounded(d_.inner).entry());
     }
     return y;
   }
@@ -260,17 +175,17 @@ class Reverse {
   }
 
   /// dq, dk and dg of one key channel; its part of dg where that is the head's.
-  void key_channel(int64_t t, int64_t c, const Token& now, const NormState& before, const NormState& after,
-                   const Passed& passed, NormSum& of_head) {
+  void key_channel(int64_t t, int64_t c, const DeltaFactors& now, const NormState& before,
+                   const NormState& after, const Passed& passed, NormSum& of_head) {
     NormSum dq, dk, dg;
     const auto n = static_cast<size_t>(c);
     const double weight = exponential(now.g[n]), key = at(f_.k, t, c), moved = crossed(now.g[n]);
     for (int64_t j = 0; j < f_.V; ++j) {
       const auto i = static_cast<size_t>(j);
-      const NormEntry g = entry(G_, c, j);
-      NormEntry old = times(weight, entry(before, c, j));
-      old.error += moved * (old.most() + old.error);
-      dq.add({f_.p.scale * at(d_o_, t, j)}, entry(after, c, j));
+      const NormEntry g = whole_entry(G_, c, j);
+      NormEntry old = times(weight, whole_entry(before, c, j));
+      old.error += moved * (old.size() + old.error);
+      dq.add({f_.p.scale * at(d_o_, t, j)}, whole_entry(after, c, j));
       dk.add(passed.u[i], g), dk.add(times(-1, passed.dr[i]), old);
       NormSum left;
       left.add({1}, g), left.add({-key}, passed.dr[i]);
@@ -292,7 +207,8 @@ class Reverse {
   const BoundModel of_S_, of_G_;
   const double underflow_;
   const SliceMatrix& d_o_;
-  const NormRecurrence states_, adjoints_;
+  const DeltaStates states_;
+  DeltaAdjoints adjoints_;
   StateHistory<NormState> S_;
   NormState G_;
   const Storage stored_, of_g_;
@@ -313,10 +229,10 @@ Arithmetic transcribed(double u, const SliceProblem& x) {
 
 #define ASSAY_DELTA_BOUNDS(Op)                                                \
   SliceBounds Op::forward_bound(const SliceProblem& p) {                      \
-    return forward_bounds(p, places<Op>());                                   \
+    return forward_bounds(p, delta_places<Op>());                             \
   }                                                                           \
   SliceBounds Op::adjoint_bound(const SliceProblem& p) {                      \
-    return Reverse(p, places<Op>()).run();                                    \
+    return Reverse(p, delta_places<Op>()).run();                              \
   }                                                                           \
   bool Op::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) { \
     return forward_by_precision<Op>(x, level, &transcribed, y);               \

@@ -107,18 +107,76 @@ void NormRecurrence::add_errors(const NormStep& s, const Errors& of, const std::
 void NormRecurrence::advance(const NormStep& s, const std::vector<double>& rho, NormState& state) const {
   const std::vector<double> before = magnitudes(state);
   add_errors(s, own_, before, rho, state.own), add_errors(s, declared_, before, rho, state.declared);
+  step(s, state.S);
+}
+
+void NormRecurrence::step(const NormStep& s, std::vector<double>& state) const {
   const auto V = static_cast<size_t>(V_);
   std::vector<double> read(V, 0);
   for (int64_t c = 0; c < K_; ++c)
-    for (size_t j = 0; j < V; ++j) read[j] += s.y[c] * state.S[static_cast<size_t>(c) * V + j];
+    for (size_t j = 0; j < V; ++j) read[j] += s.y[c] * state[static_cast<size_t>(c) * V + j];
   for (int64_t c = 0; c < K_; ++c) {
     const double e = exponential(s.w[c]), x = s.x[c], k = s.scale * s.written[c];
     for (size_t j = 0; j < V; ++j) {
-      double& S = state.S[static_cast<size_t>(c) * V + j];
+      double& S = state[static_cast<size_t>(c) * V + j];
       const double rate = s.rate(static_cast<int64_t>(j));
       S = e * S + rate * (x * read[j] + k * s.columns[j]);
     }
   }
+}
+
+void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<double>& rho, const double* update,
+                                      const double* residual, NormState& state) const {
+  const Arithmetic& a = declared_.arithmetic;
+  const auto V = static_cast<size_t>(V_);
+  // The factor that an update enters the state with: of S its key, of G what is taken away, decayed.
+  const double* factor = s.removal == Removal::then_decayed ? s.x : s.written;
+  const double length = norm(factor, K_), raise = 1 + 0x1p-30;
+  for (int64_t c = 0; c < K_; ++c) {
+    const double e = exponential(s.w[c]) * (1 + 0x1p-50), d = declared_.model.decay_error(s.w[c]);
+    const double size = std::fabs(factor[c]) * (update ? 1 : std::fabs(s.scale));
+    for (size_t j = 0; j < V; ++j) {
+      const size_t i = static_cast<size_t>(c) * V + j;
+      const double written = size * (update ? update[j] : std::fabs(s.columns[j]));
+      state.excess[i] = e * ((1 + d) * state.excess[i] + d * state.paths[i]) * raise;
+      state.paths[i] = (e * state.paths[i] + written) * raise;
+      state.updates[i] = (e * state.updates[i] + written) * raise;
+    }
+  }
+  add_errors(s, own_, magnitudes(state), rho, state.own);
+  step(s, state.S);
+  for (size_t j = 0; j < V; ++j) {
+    const double eps = residual ? length * residual[j] : 0;
+    const double lost = kUnderflowEvents * a.underflow * static_cast<double>(K_) * (1 + length);
+    double& e = state.declared[j];
+    e = (rho[j % rho.size()] * e + eps + lost) * raise;
+    for (int64_t c = 0; c < K_; ++c)
+      if (!(state.paths[static_cast<size_t>(c) * V + j] < kOverflow)) e = HUGE_VAL;
+  }
+}
+
+void NormRecurrence::enter_chunk(NormState& state) const {
+  state.updates.assign(state.S.size(), 0), state.excess = state.updates;
+  state.paths.resize(state.S.size());
+  for (size_t i = 0; i < state.S.size(); ++i)
+    state.paths[i] = state.most(i) + state.declared[i % static_cast<size_t>(V_)];
+}
+
+void NormRecurrence::leave_chunk(NormState& state) const {
+  const Arithmetic& a = declared_.arithmetic;
+  const auto V = static_cast<size_t>(V_);
+  for (size_t j = 0; j < V; ++j) {
+    double sum = kUnderflowEvents * a.underflow * static_cast<double>(K_);
+    sum *= sum;
+    for (size_t i = j; i < state.S.size(); i += V) {
+      const double written =
+          (state.excess[i] + a.write * (state.updates[i] + state.excess[i])) * (1 + a.boundary);
+      const double end = written + a.boundary * (state.paths[i] + state.excess[i]);
+      sum += end * end;
+    }
+    state.declared[j] = (state.declared[j] + std::sqrt(sum)) * (1 + 0x1p-30);
+  }
+  state.paths.clear(), state.updates.clear(), state.excess.clear();
 }
 
 ElementBound store(const Storage& storage, const NormSum& x, double lost, int64_t K) {

@@ -13,7 +13,18 @@
 //   e_t <= (rho_t + kappa_t) e_{t-1} + ||eps at S||,
 //   kappa_t = (1 + step) (max d e^w + ||x|| ||y||_removal) + step (max e^w + ||x|| ||y||).
 // Columns may have rates: the terms with x and with `written` times a number of their column, and rho too.
-// Nothing is first order. Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
+// Nothing is first order.
+//
+// In chunks a kernel makes no state between their ends. What stands for it is the state S^_t that would
+// follow exactly from the one at the chunk's start and from the updates u^_t that the kernel has: S^_t = D
+// S^_t-1 + written u^_t^T. What these miss of the exact step is a residual eps_t, one number per column, so
+// that
+//   e_t <= rho_t e_{t-1} + ||written_t|| |eps_t|,
+// and all that is read between the ends is a sum over paths, from the state at the chunk's start and from
+// every update since: `paths`, with |S^| and |u^| at their largest, and `excess`, by how much decays that are
+// made together may be off along them (bound.h). The end of a chunk has its own error of both.
+//
+// Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
 // every step. |S| here is the double recurrence's, raised by that recurrence's own e_t.
 #pragma once
 #include <vector>
@@ -36,6 +47,12 @@ double norm(const double* x, int64_t n);
 struct NormState {
   std::vector<double> S;              ///< K x V
   std::vector<double> own, declared;  ///< per column: ||S^ - S||
+  /// In chunks, K x V: all paths, those from updates since the chunk's start, and the excess of all. Else
+  /// empty.
+  std::vector<double> paths, updates, excess;
+
+  bool in_chunk() const { return !paths.empty(); }
+  double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
 };
 
 /// Where a step's decay has a part in its removal.
@@ -62,6 +79,15 @@ class NormRecurrence {
   /// `rho`: of a column's transition; one for all, or one each.
   void advance(const NormStep&, const std::vector<double>& rho, NormState&) const;
 
+  /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u^|
+  /// and |eps|; null: of a step that only writes its columns, which are exact.
+  void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const double* update,
+                        const double* residual, NormState&) const;
+  /// Begins a chunk: what a state is there stands for itself.
+  void enter_chunk(NormState&) const;
+  /// The end of a chunk, or of the sequence in it.
+  void leave_chunk(NormState&) const;
+
  private:
   /// What one arithmetic adds in one step.
   struct Errors {
@@ -74,6 +100,8 @@ class NormRecurrence {
   /// Of a step: weights, what its reads are made of, and the largest magnitudes.
   struct Weights;
 
+  /// Of doubles.
+  void step(const NormStep&, std::vector<double>& S) const;
   void add_errors(const NormStep&, const Errors&, const std::vector<double>& magnitudes,
                   const std::vector<double>& rho, std::vector<double>& e) const;
 
@@ -85,10 +113,13 @@ class NormRecurrence {
 /// may.
 struct NormEntry {
   double value = 0, own = 0, error = 0;
+  double path = 0;  ///< sum of its paths' magnitudes, where it is made of several
   double most() const { return std::fabs(value) + own; }
+  double size() const { return std::fmax(path, most()); }
 };
 inline NormEntry times(double factor, const NormEntry& x) {
-  return {factor * x.value, std::fabs(factor) * x.own, std::fabs(factor) * x.error};
+  const double size = std::fabs(factor);
+  return {factor * x.value, size * x.own, size * x.error, size * x.path};
 }
 
 /// sum_i x_i y_i: also the exact terms' magnitudes.
@@ -97,12 +128,12 @@ struct NormSum {
 
   void add(const NormEntry& x, const NormEntry& y) {
     value += x.value * y.value, own += x.own * std::fabs(y.value) + x.most() * y.own;
-    magnitude += x.most() * y.most(), error += x.error * (y.most() + y.error) + x.most() * y.error;
+    magnitude += x.size() * y.size(), error += x.error * (y.most() + y.error) + x.most() * y.error;
   }
   NormSum rounded(double relative) const {
     return {value, own, magnitude, error + relative * (magnitude + error)};
   }
-  NormEntry entry() const { return {value, own, error}; }
+  NormEntry entry() const { return {value, own, error, magnitude}; }
 };
 
 ElementBound store(const Storage&, const NormSum&, double lost, int64_t K);

@@ -14,8 +14,6 @@
 namespace assay {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 33;
-
 double number_at(const JsonNode& node, const ExpressionScope& scope) {
   return evaluate(node.expression(), scope, node.place());
 }
@@ -32,7 +30,7 @@ std::vector<Axis> read_shape(const JsonNode& node, const ExpressionScope& scope)
     const bool is_name = scope.variables.contains(text);
     std::string name = is_name ? text : fmt::format("i{}", axes.size());
     while (!taken.insert(name).second) name += "'";
-    axes.push_back({name, whole_at(item, scope, 0, kMostElements)});
+    axes.push_back({name, whole_at(item, scope, 0, most_launch_elements)});
   }
   return axes;
 }
@@ -193,7 +191,7 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
 
 void read_layout(LaunchTensor& made, const JsonNode& node, const ExpressionScope& scope) {
   std::vector<int64_t> strides;
-  for (const JsonNode& item : node.items()) strides.push_back(whole_at(item, scope, 0, kMostElements));
+  for (const JsonNode& item : node.items()) strides.push_back(whole_at(item, scope, 0, most_launch_elements));
   if (strides.size() != made.tensor.axes.size())
     node.fail(fmt::format("{} strides for {} axes", strides.size(), made.tensor.axes.size()));
   if (const std::string fault = stride_fault(made.tensor.axes, strides); !fault.empty()) node.fail(fault);
@@ -201,6 +199,8 @@ void read_layout(LaunchTensor& made, const JsonNode& node, const ExpressionScope
 }
 
 }  // namespace
+
+int64_t most_launch_elements = int64_t{1} << 33;
 
 Dtype dtype_of(const JsonNode& node) {
   static constexpr std::pair<const char*, Dtype> kNames[] = {
@@ -231,8 +231,8 @@ LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, c
   if (node.has("shape")) made.tensor.axes = read_shape(node.get("shape", ""), scope);
   double elements = 1;
   for (const Axis& axis : made.tensor.axes) elements *= static_cast<double>(axis.size);
-  if (elements > static_cast<double>(kMostElements))
-    node.fail(fmt::format("{:.3g} elements; at most {} are possible", elements, kMostElements));
+  if (elements > static_cast<double>(most_launch_elements))
+    node.fail(fmt::format("{:.3g} elements; at most {} are possible", elements, most_launch_elements));
   if (node.has("values")) {
     read_values(made, node.get("values", ""), node, scope, folder, seed);
   } else {

@@ -25,6 +25,9 @@ struct LaunchTensor {
   int64_t offset = 0;   ///< there, in bytes
 };
 
+/// Elements that a tensor of a launch file may have. Fuzzers of the reader lower it.
+extern int64_t most_launch_elements;
+
 /// By the names of formats ("bf16") and by those of PyTorch, NumPy and PTX ("bfloat16", "int32", "f32").
 /// Unsigned and signed integers of a size are the same bytes; 8-bit types are u8.
 Dtype dtype_of(const JsonNode&);

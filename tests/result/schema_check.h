@@ -1,4 +1,4 @@
-// Checks a document against the part of JSON Schema that reports/schema.json uses.
+// Checks a document against the part of JSON Schema that the schemas here use.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,7 +63,16 @@ class SchemaCheck {
         for (size_t i = 0; v.is_array() && i < v.size(); ++i)
           check(rule, v[i], path + "/" + std::to_string(i), found);
       } else if (key == "minItems" || key == "maxItems") {
-        if (v.is_array() && v.size() != rule.get<size_t>()) found.push_back(path + ": wrong length");
+        const bool fits = key == "minItems" ? v.size() >= rule.get<size_t>() : v.size() <= rule.get<size_t>();
+        if (v.is_array() && !fits) found.push_back(path + ": wrong length");
+      } else if (key == "minProperties" || key == "maxProperties") {
+        const bool fits =
+            key == "minProperties" ? v.size() >= rule.get<size_t>() : v.size() <= rule.get<size_t>();
+        if (v.is_object() && !fits) found.push_back(path + ": wrong number of keys");
+      } else if (key == "minimum" || key == "maximum") {
+        const bool fits =
+            !v.is_number() || (key == "minimum" ? v.get<double>() >= rule : v.get<double>() <= rule);
+        if (!fits) found.push_back(path + ": out of range");
       } else if (key == "required") {
         for (const auto& name : rule) {
           if (v.is_object() && !v.contains(name))

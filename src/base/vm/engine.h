@@ -119,7 +119,7 @@ class Engine {
           continue;
         }
       }
-      lanes += static_cast<uint64_t>(std::popcount(mask));
+      lanes += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
       if constexpr (has(hook::before)) trace_.before(warp, op, mask);
       if constexpr (Trace::stops)
         if (warp.block->trap) goto done;
@@ -210,8 +210,8 @@ class Engine {
   void note_floats(const Op& op, const void* floats, uint32_t mask) {
     ArgumentRange& range = worker_.ranges[static_cast<size_t>(op.exponential)];
     const uint32_t nans = kit_.argument_range(floats, mask, &range.smallest, &range.largest);
-    range.count += static_cast<uint64_t>(std::popcount(mask));
-    range.nans += static_cast<uint64_t>(std::popcount(nans));
+    range.count += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
+    if (nans) range.nans += static_cast<uint64_t>(std::popcount(nans));
   }
 
   /// setp.cmp.bool p|q: p = cmp bool c, q = !cmp bool c.

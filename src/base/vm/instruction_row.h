@@ -108,6 +108,25 @@ struct ErrorMasks {
   uint32_t large;    ///< |local| >= ratio |value|, or nearly
 };
 
+/// Memory that one instruction reaches: offsets up to `last` from `base`, addresses without a bit of
+/// `low_bits`.
+struct Window {
+  uint64_t base, last, low_bits;
+  std::byte* data;  ///< at `base`
+};
+
+/// How the addresses of 32 lanes lie to each other; `outside`: one is not where it may be.
+enum class Places : uint8_t { outside, apart, one, in_row };
+
+/// How many products of which operands make one step of a tensor-core sum in fp32 (SumRule).
+struct TileSum {
+  int k, per_step, fraction_bits;
+  bool half;         ///< of f16; else the operands are the leading bits of fp32
+  int shift;         ///< of an operand's word to fp32
+  uint32_t dropped;  ///< bits of the word that are cut off
+};
+struct MatrixTile;
+
 /// Engine steps compiled per instruction set of the host.
 struct LaneKit {
   void (*blend_words)(void* d, const void* from, uint32_t mask);
@@ -130,7 +149,29 @@ struct LaneKit {
   uint32_t (*carry_part)(double* d, int count, const double* const* slope, const double* const* part);
   /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n].
   void (*combine_parts)(int k, const PartsRow&);
+  /// address[i] = base[i] + offset; of words in 32 bits, around which they wrap.
+  void (*offset_wide)(uint64_t* address, const void* base, uint64_t offset);
+  void (*offset_words)(uint64_t* address, const void* base, uint32_t offset);
+  /// Lanes with an address in [base, base + bytes).
+  uint32_t (*lanes_within)(const uint64_t* address, uint64_t base, uint64_t bytes);
+  /// Host pointers of all lanes; those in `mask` must lie in the window, aligned. `one` and `in_row`, each
+  /// low_bits + 1 bytes behind the last, only where all are in `mask`.
+  Places (*place_lanes)(std::byte** host, const uint64_t* address, uint32_t mask, const Window&);
+  /// shfl: the lane that each reads, itself where that is out of its segment; returns those that are not.
+  /// `mode`: ShuffleMode.
+  uint32_t (*shuffle_sources)(uint64_t mode, const void* b, const void* c, uint32_t* from);
+  /// A register of a fragment (matrix_form.h), lane 4 g + t, to to[t * stride + g] and back.
+  void (*spread_words)(const uint32_t* lanes, int32_t* to, int stride);
+  void (*collect_words)(uint32_t* lanes, const int32_t* from, int stride);
+  /// Its halves: half i to to[(2 t + i) * stride + g].
+  void (*spread_halves)(const uint32_t* lanes, int32_t* to, int stride);
+  /// d = a b + c of a tile; false, with d undefined, where an operand is no number or far from 1.
+  bool (*sum_tile)(const TileSum&, MatrixTile&);
 };
+
+enum ShuffleMode : uint64_t { up, down, bfly, idx };
 const LaneKit& lane_kit();
+/// Of one of lane_sets().
+LaneKit lane_kit(std::string_view set);
 
 }  // namespace assay::vm

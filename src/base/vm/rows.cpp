@@ -7,35 +7,64 @@
 
 #include "src/base/vm/availability.h"
 #include "src/base/vm/instruction_row.h"
+#include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/warp_rows.h"
 
-#define ASSAY_LANES portable
-#include "src/base/vm/rows/lane_rows.h"
+#define ASSAY_LANE_SET(set)             \
+  namespace assay::vm::set {            \
+  void add_all_rows(std::vector<Row>&); \
+  LaneKit kit();                        \
+  }
+ASSAY_LANE_SET(portable)
 #if defined(__x86_64__)
-namespace assay::vm::avx2 {
-#define ASSAY_LANE_ROWS(family) void add_##family##_rows(std::vector<Row>&);
-#include "src/base/vm/rows/lane_rows.def"
-#undef ASSAY_LANE_ROWS
-LaneKit kit();
-}  // namespace assay::vm::avx2
+ASSAY_LANE_SET(avx2)
+ASSAY_LANE_SET(avx512)
 #endif
+#undef ASSAY_LANE_SET
 
 namespace assay::vm {
 namespace {
 
-/// ASSAY_LANES=portable in the environment forces the portable set (the bits are the same).
-bool use_avx2() {
+/// What the lane rows were compiled for.
+struct LaneSet {
+  std::string_view name;
+  bool (*runs_here)();
+  void (*add_rows)(std::vector<Row>&);
+  LaneKit (*kit)();
+};
+/// The best of the host last.
+constexpr LaneSet lane_set_table[] = {
+    {"portable", [] { return true; }, portable::add_all_rows, portable::kit},
 #if defined(__x86_64__)
-  const char* wish = std::getenv("ASSAY_LANES");
-  if (wish && std::string_view(wish) == "portable") return false;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+     avx2::add_all_rows, avx2::kit},
+    {"avx512",
+     [] {
+       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+              __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+     },
+     avx512::add_all_rows, avx512::kit},
 #endif
+};
+
+/// The last of the table that this processor has, up to the one that ASSAY_LANES in the environment names
+/// (the bits are the same).
+const LaneSet& host_set() {
+  static const LaneSet& chosen = [&]() -> const LaneSet& {
+    const char* wish = std::getenv("ASSAY_LANES");
+    const LaneSet* best = lane_set_table;
+    for (const LaneSet& set : lane_set_table) {
+      if (set.runs_here()) best = &set;
+      if (wish && wish == set.name) break;
+    }
+    return *best;
+  }();
+  return chosen;
 }
 
 std::vector<Row> make_rows() {
-  std::vector<Row> table = lane_rows(use_avx2() ? "avx2" : "portable");
+  std::vector<Row> table = lane_rows(host_set().name);
   add_memory_rows(table);
   add_atomic_rows(table);
   add_async_copy_rows(table);
@@ -144,28 +173,28 @@ Control control_of(Kind kind) {
 }
 
 std::vector<std::string> lane_sets() {
-  std::vector<std::string> sets{"portable"};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back("avx2");
-#endif
+  std::vector<std::string> sets;
+  for (const LaneSet& set : lane_set_table)
+    if (set.runs_here()) sets.emplace_back(set.name);
   return sets;
 }
 
+namespace {
+const LaneSet& set_named(std::string_view name) {
+  for (const LaneSet& set : lane_set_table)
+    if (set.name == name) return set;
+  return lane_set_table[0];
+}
+}  // namespace
+
 std::vector<Row> lane_rows(std::string_view set) {
   std::vector<Row> table;
-#if defined(__x86_64__)
-  if (set == "avx2") {
-#define ASSAY_LANE_ROWS(family) avx2::add_##family##_rows(table);
-#include "src/base/vm/rows/lane_rows.def"
-#undef ASSAY_LANE_ROWS
-    return table;
-  }
-#endif
-  (void)set;
-#define ASSAY_LANE_ROWS(family) portable::add_##family##_rows(table);
-#include "src/base/vm/rows/lane_rows.def"
-#undef ASSAY_LANE_ROWS
+  set_named(set).add_rows(table);
   return table;
+}
+
+LaneKit lane_kit(std::string_view set) {
+  return set_named(set).kit();
 }
 
 const std::vector<Row>& rows() {
@@ -209,11 +238,7 @@ const Row* find_row(const ptx::Instruction& instruction) {
 }
 
 const LaneKit& lane_kit() {
-#if defined(__x86_64__)
-  static const LaneKit made = use_avx2() ? avx2::kit() : portable::kit();
-#else
-  static const LaneKit made = portable::kit();
-#endif
+  static const LaneKit made = host_set().kit();
   return made;
 }
 

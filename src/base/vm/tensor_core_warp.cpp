@@ -4,10 +4,12 @@
 #include <bit>
 #include <cstring>
 
+#include "src/base/vm/instruction_row.h"
+
 namespace assay::vm {
 namespace {
 
-// Eight columns of one output row, as eight lanes. The compiler lowers the type where the target has no such
+// Eight rows of one output column, as eight lanes. The compiler lowers the type where the target has no such
 // vector; the operations are exact integers, so every target gives the same bits.
 using Lanes = int32_t __attribute__((vector_size(32), may_alias));
 using Quad = int32_t __attribute__((vector_size(16)));
@@ -16,58 +18,12 @@ using Doubles = double __attribute__((vector_size(32)));
 
 constexpr int kZeroExponent = -4096;  // a zero operand: far below every floor, its significand is 0
 
-/// The loads of the forms that nearly all kernels use, 16 and 32 bits to an element.
-[[gnu::always_inline]] inline void words_of_a(int k, const uint32_t* const* a, int32_t* to) {
-  for (int r = 0; r < k / 2; r++)
-    for (int g = 0; g < 8; g++)
-      for (int t = 0; t < 4; t++)
-        to[(g + 8 * (r & 1)) * k + 4 * (r >> 1) + t] = static_cast<int32_t>(a[r][4 * g + t]);
-}
-
-[[gnu::always_inline]] inline void halves_of_a(int k, const uint32_t* const* a, int32_t* to) {
-  for (int r = 0; r < k / 4; r++)
-    for (int g = 0; g < 8; g++) {
-      uint16_t row[8];
-      std::memcpy(row, &a[r][4 * g], sizeof row);
-      int32_t* at = to + (g + 8 * (r & 1)) * k + 8 * (r >> 1);
-      for (int i = 0; i < 8; i++) at[i] = row[i];
-    }
-}
-
-[[gnu::always_inline]] inline void words_of_b(int k, const uint32_t* const* b, int32_t* to) {
-  for (int r = 0; r < k / 4; r++)
-    for (int t = 0; t < 4; t++)
-      for (int g = 0; g < 8; g++) to[(4 * r + t) * 8 + g] = static_cast<int32_t>(b[r][4 * g + t]);
-}
-
-[[gnu::always_inline]] inline void halves_of_b(int k, const uint32_t* const* b, int32_t* to) {
-  for (int r = 0; r < k / 8; r++)
-    for (int t = 0; t < 4; t++)
-      for (int g = 0; g < 8; g++) {
-        const uint32_t word = b[r][4 * g + t];
-        to[(8 * r + 2 * t) * 8 + g] = static_cast<int32_t>(word & 0xffff);
-        to[(8 * r + 2 * t + 1) * 8 + g] = static_cast<int32_t>(word >> 16);
-      }
-}
-
 /// Element i of a register: the pattern of a float, the value of an integer.
 int32_t element_of(Element e, uint32_t word, int i) {
   const ElementFormat& f = format_of(e);
   const uint32_t pattern = f.bits == 32 ? word : word >> (i * f.bits) & ((1u << f.bits) - 1);
   return f.integer && f.bits < 32 ? static_cast<int32_t>(value_of(e, pattern))
                                   : static_cast<int32_t>(pattern);
-}
-
-[[gnu::target_clones("avx2", "default")]] void load_16_rows(const MatrixForm& form, int bits,
-                                                            const uint32_t* const* a, int32_t* to) {
-  if (bits == 32) return form.k == 8 ? words_of_a(8, a, to) : words_of_a(form.k, a, to);
-  return form.k == 16 ? halves_of_a(16, a, to) : halves_of_a(form.k, a, to);
-}
-
-[[gnu::target_clones("avx2", "default")]] void load_8_columns(const MatrixForm& form, int bits,
-                                                              const uint32_t* const* b, int32_t* to) {
-  if (bits == 32) return form.k == 8 ? words_of_b(8, b, to) : words_of_b(form.k, b, to);
-  return form.k == 16 ? halves_of_b(16, b, to) : halves_of_b(form.k, b, to);
 }
 
 /// Decodes `count` words, a multiple of 8; returns true where one of them is an Inf or a NaN.
@@ -190,8 +146,8 @@ struct Classes {
   c.negative = -((w >> (f.fraction_bits + f.exponent_bits)) & 1);
 }
 
-/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of one row, `b` of eight
-/// columns.
+/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows, `b` of one
+/// column.
 template <int count>
 [[gnu::always_inline]] inline void override_specials(const Formats& f, const int32_t* a, const int32_t* b,
                                                      const int32_t* c_word, int32_t* d_word) {
@@ -200,8 +156,8 @@ template <int count>
   classify(f.sum, *reinterpret_cast<const Lanes*>(c_word), c);
   Lanes nan = c.nan, plus = c.infinite & ~c.negative, minus = c.infinite & c.negative;
   for (int i = 0; i < count; i++) {
-    classify(f.a, none + a[i], x);
-    classify(f.b, *reinterpret_cast<const Lanes*>(b + 8 * i), y);
+    classify(f.a, *reinterpret_cast<const Lanes*>(a + 16 * i), x);
+    classify(f.b, none + b[8 * i], y);
     const Lanes infinite = x.infinite | y.infinite, negative = x.negative ^ y.negative;
     nan |= x.nan | y.nan | (infinite & (x.zero | y.zero));
     plus |= infinite & ~negative;
@@ -218,24 +174,24 @@ template <int count>
   *reinterpret_cast<Lanes*>(d_word) = d;
 }
 
-/// One step over `count` products (at most 32) of row `a` for eight columns: c_word -> d_word.
+/// One step over `count` products (at most 32) of eight rows `a` for one column: c_word -> d_word.
 template <int count>
-[[gnu::always_inline]] inline void row_step(const SumRule& rule, const Formats& f,
-                                            const int32_t* a_significand, const int32_t* a_exponent,
-                                            const int32_t* b_significand, const int32_t* b_exponent,
-                                            const int32_t* c_word, int32_t* d_word) {
+[[gnu::always_inline]] inline void column_step(const SumRule& rule, const Formats& f,
+                                               const int32_t* a_significand, const int32_t* a_exponent,
+                                               const int32_t* b_significand, const int32_t* b_exponent,
+                                               const int32_t* c_word, int32_t* d_word) {
   alignas(32) int32_t c_significand[8], c_exponent[8];
   decode_words(f.sum, 8, c_word, c_significand, c_exponent);
   const auto* c_exponents = reinterpret_cast<const Lanes*>(c_exponent);
   const auto* c_significands = reinterpret_cast<const Lanes*>(c_significand);
-  const auto* b_exponents = reinterpret_cast<const Lanes*>(b_exponent);
-  const auto* b_significands = reinterpret_cast<const Lanes*>(b_significand);
+  const auto a_exponents = [&](int i) { return *reinterpret_cast<const Lanes*>(a_exponent + 16 * i); };
+  const auto a_significands = [&](int i) { return *reinterpret_cast<const Lanes*>(a_significand + 16 * i); };
   const Lanes zero{};
   Lanes largest = zero + rule.floor;
   largest = c_exponents[0] > largest ? c_exponents[0] : largest;
 #pragma GCC unroll 32
   for (int i = 0; i < count; i++) {
-    const Lanes e = b_exponents[i] + a_exponent[i];
+    const Lanes e = a_exponents(i) + b_exponent[8 * i];
     largest = e > largest ? e : largest;
   }
   // |product| < 2^(2 + its fraction bits), moved to F fraction bits: below 2^(F + 2) <= 2^27. Eight of them
@@ -245,10 +201,10 @@ template <int count>
   Lanes sums[2] = {zero, zero};
 #pragma GCC unroll 32
   for (int i = 0; i < count; i++) {
-    const Lanes product = b_significands[i] * a_significand[i];
+    const Lanes product = a_significands(i) * b_significand[8 * i];
     const Lanes negative = product >> 31;
     Lanes kept = (product ^ negative) - negative;
-    cut(kept, up, largest - (b_exponents[i] + a_exponent[i]));
+    cut(kept, up, largest - (a_exponents(i) + b_exponent[8 * i]));
     sums[(i >> 3) & 1] += (kept ^ negative) - negative;
   }
   const Lanes c_negative = c_significands[0] >> 31;
@@ -263,75 +219,78 @@ inline bool is_special(const ElementFormat& sum, int32_t word) {
   return (word & mask) == mask;
 }
 
-/// All rows. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
-/// the caller comes back with `special`.
+/// All columns. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its
+/// Inf; the caller comes back with `special`.
 template <int k, int per_step>
-[[gnu::always_inline]] inline bool all_rows(const SumRule& rule, const Formats& f, bool special,
-                                            MatrixTile& m) {
-  for (int row = 0; row < 16; row++) {
+[[gnu::always_inline]] inline bool all_columns(const SumRule& rule, const Formats& f, bool special,
+                                               MatrixTile& m) {
+  for (int at = 0; at < 128; at += 8) {
     alignas(32) int32_t between[2][8];
-    const int32_t* c = m.c + row * 8;
+    const int n = at / 16, row = at % 16;
+    const int32_t* c = m.c + at;
     for (int i = 0; i < k; i += per_step) {
       const bool last = i + per_step >= k;
-      int32_t* d = last ? m.d + row * 8 : between[i / per_step % 2];
-      row_step<per_step>(rule, f, m.a_significand + row * k + i, m.a_exponent + row * k + i,
-                         m.b_significand + i * 8, m.b_exponent + i * 8, c, d);
-      if (special) override_specials<per_step>(f, m.a + row * k + i, m.b + i * 8, c, d);
+      int32_t* d = last ? m.d + at : between[i / per_step % 2];
+      column_step<per_step>(rule, f, m.a_significand + 16 * i + row, m.a_exponent + 16 * i + row,
+                            m.b_significand + 8 * i + n, m.b_exponent + 8 * i + n, c, d);
+      if (special) override_specials<per_step>(f, m.a + 16 * i + row, m.b + 8 * i + n, c, d);
       c = d;
       if (!special && !last)
-        for (int n = 0; n < 8; n++)
-          if (is_special(f.sum, d[n])) return false;
+        for (int j = 0; j < 8; j++)
+          if (is_special(f.sum, d[j])) return false;
     }
   }
   return true;
 }
 
 template <int k, int per_step>
-[[gnu::always_inline]] inline bool sum_rows(const SumRule& rule, const Formats& f, MatrixTile& m) {
+[[gnu::always_inline]] inline bool sum_columns(const SumRule& rule, const Formats& f, MatrixTile& m) {
   if (m.a_is_new) m.a_special = decode_words(f.a, 16 * k, m.a, m.a_significand, m.a_exponent);
   m.a_is_new = false;
   bool special = m.a_special | decode_words(f.b, k * 8, m.b, m.b_significand, m.b_exponent);
   for (int i = 0; i < 128; i++) special |= is_special(f.sum, m.c[i]);
-  for (bool done = false; !done; special = true) done = all_rows<k, per_step>(rule, f, special, m);
+  for (bool done = false; !done; special = true) done = all_columns<k, per_step>(rule, f, special, m);
   return true;
 }
 
 /// The shapes that exist; any other goes element by element.
-[[gnu::target_clones("avx2", "default")]] bool sum_rows(const SumRule& rule, const Formats& f, int k,
-                                                        MatrixTile& m) {
+[[gnu::target_clones("avx2", "default")]] bool sum_columns(const SumRule& rule, const Formats& f, int k,
+                                                           MatrixTile& m) {
   const int per_step = rule.products_per_step;
-  if (k == 16 && per_step >= 16) return sum_rows<16, 16>(rule, f, m);
-  if (k == 16 && per_step == 8) return sum_rows<16, 8>(rule, f, m);
-  if (k == 8 && per_step >= 8) return sum_rows<8, 8>(rule, f, m);
-  if (k == 8 && per_step == 4) return sum_rows<8, 4>(rule, f, m);
-  if (k == 4 && per_step >= 4) return sum_rows<4, 4>(rule, f, m);
-  if (k == 32 && per_step == 32) return sum_rows<32, 32>(rule, f, m);
-  if (k == 32 && per_step == 16) return sum_rows<32, 16>(rule, f, m);
+  if (k == 16 && per_step >= 16) return sum_columns<16, 16>(rule, f, m);
+  if (k == 16 && per_step == 8) return sum_columns<16, 8>(rule, f, m);
+  if (k == 8 && per_step >= 8) return sum_columns<8, 8>(rule, f, m);
+  if (k == 8 && per_step == 4) return sum_columns<8, 4>(rule, f, m);
+  if (k == 4 && per_step >= 4) return sum_columns<4, 4>(rule, f, m);
+  if (k == 32 && per_step == 32) return sum_columns<32, 32>(rule, f, m);
+  if (k == 32 && per_step == 16) return sum_columns<32, 16>(rule, f, m);
   return false;
 }
 
 void sum_elements(const TensorCoreModel& model, const MatrixForm& form, MatrixTile& m) {
-  for (int n = 0; n < 8; n++) {
-    uint32_t column[MatrixTile::most_k];
-    for (int i = 0; i < form.k; i++) column[i] = static_cast<uint32_t>(m.b[i * 8 + n]);
-    for (int row = 0; row < 16; row++)
-      m.d[row * 8 + n] =
-          static_cast<int32_t>(dot(model, form, reinterpret_cast<const uint32_t*>(m.a + row * form.k), column,
-                                   static_cast<uint32_t>(m.c[row * 8 + n])));
+  for (int row = 0; row < 16; row++) {
+    uint32_t of_row[MatrixTile::most_k];
+    for (int i = 0; i < form.k; i++) of_row[i] = static_cast<uint32_t>(m.a[i * 16 + row]);
+    for (int n = 0; n < 8; n++) {
+      uint32_t column[MatrixTile::most_k];
+      for (int i = 0; i < form.k; i++) column[i] = static_cast<uint32_t>(m.b[i * 8 + n]);
+      m.d[n * 16 + row] =
+          static_cast<int32_t>(dot(model, form, of_row, column, static_cast<uint32_t>(m.c[n * 16 + row])));
+    }
   }
 }
 
 /// PTX ISA, mma with integers: exact, wrapping around in 32 bits or clamped to them.
 [[gnu::target_clones("avx2", "default")]] void multiply_integers(const MatrixForm& form, MatrixTile& m) {
-  for (int row = 0; row < 16; row++) {
+  for (int n = 0; n < 8; n++) {
     // |sum of products| <= 64 * 2^16: exact in 32 bits
-    int32_t sums[8] = {};
+    int32_t sums[16] = {};
     for (int i = 0; i < form.k; i++)
-      for (int n = 0; n < 8; n++) sums[n] += m.a[row * form.k + i] * m.b[i * 8 + n];
-    for (int n = 0; n < 8; n++) {
-      int64_t exact = int64_t{m.c[row * 8 + n]} + sums[n];
+      for (int row = 0; row < 16; row++) sums[row] += m.a[i * 16 + row] * m.b[i * 8 + n];
+    for (int row = 0; row < 16; row++) {
+      int64_t exact = int64_t{m.c[n * 16 + row]} + sums[row];
       if (form.saturate) exact = std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX);
-      m.d[row * 8 + n] = static_cast<int32_t>(exact);
+      m.d[n * 16 + row] = static_cast<int32_t>(exact);
     }
   }
 }
@@ -342,8 +301,8 @@ void multiply_widened(const TensorCoreModel& model, MatrixForm form, MatrixTile&
   for (int i = 0; i < form.k; i++) {
     const int at = widened_place(form.k, i);
     for (int row = 0; row < 16; row++)
-      wide.a[row * form.k + at] =
-          static_cast<int32_t>(widen_to_f16(form.a, static_cast<uint32_t>(m.a[row * form.k + i])));
+      wide.a[at * 16 + row] =
+          static_cast<int32_t>(widen_to_f16(form.a, static_cast<uint32_t>(m.a[i * 16 + row])));
     for (int n = 0; n < 8; n++)
       wide.b[at * 8 + n] = static_cast<int32_t>(widen_to_f16(form.b, static_cast<uint32_t>(m.b[i * 8 + n])));
   }
@@ -365,17 +324,18 @@ bool plain(const TensorCoreModel& model) {
 
 void load_a(const MatrixForm& form, const uint32_t* const* a, MatrixTile& m) {
   const ElementFormat& f = format_of(form.a);
-  m.a_is_new = true;
+  m.a_changed();
+  const int per = 32 / f.bits, lines = form.rows == 8 ? 8 : 16, registers = lines * form.k / (32 * per);
   if (form.rows != 8 && f.bits >= 16) {
-    load_16_rows(form, f.bits, a, m.a);
+    const auto spread = per == 1 ? lane_kit().spread_words : lane_kit().spread_halves;
+    for (int r = 0; r < registers; r++) spread(a[r], m.a + (r >> 1) * 4 * per * 16 + 8 * (r & 1), 16);
   } else {
-    if (form.rows == 8) std::fill_n(m.a + 8 * form.k, 8 * form.k, 0);
-    const int per = 32 / f.bits, lines = form.rows == 8 ? 8 : 16, registers = lines * form.k / (32 * per);
+    std::fill_n(m.a, 16 * form.k, 0);
     for (int r = 0; r < registers; r++)
       for (int lane = 0; lane < 32; lane++)
         for (int i = 0; i < per; i++) {
           const FragmentPlace at = a_place(form.rows, per, r, lane, i);
-          m.a[at.row * form.k + at.column] = element_of(form.a, a[r][lane], i);
+          m.a[at.column * 16 + at.row] = element_of(form.a, a[r][lane], i);
         }
   }
   if (form.negate_a)
@@ -384,9 +344,13 @@ void load_a(const MatrixForm& form, const uint32_t* const* a, MatrixTile& m) {
 
 void load_b(const MatrixForm& form, const uint32_t* const* b, MatrixTile& m) {
   const ElementFormat& f = format_of(form.b);
-  if (f.bits >= 16) return load_8_columns(form, f.bits, b, m.b);
-  const int per = 32 / f.bits;
-  for (int r = 0; r < form.k / (4 * per); r++)
+  const int per = 32 / f.bits, registers = form.k / (4 * per);
+  if (f.bits >= 16) {
+    const auto spread = per == 1 ? lane_kit().spread_words : lane_kit().spread_halves;
+    for (int r = 0; r < registers; r++) spread(b[r], m.b + r * 4 * per * 8, 8);
+    return;
+  }
+  for (int r = 0; r < registers; r++)
     for (int lane = 0; lane < 32; lane++)
       for (int i = 0; i < per; i++) {
         const FragmentPlace at = b_place(per, r, lane, i);
@@ -395,37 +359,59 @@ void load_b(const MatrixForm& form, const uint32_t* const* b, MatrixTile& m) {
 }
 
 void load_sum(const MatrixForm& form, const uint32_t* const* c, MatrixTile& m) {
+  const LaneKit& kit = lane_kit();
   const int blocks = form.rows == 8 ? 1 : 2;  // of 8 rows
-  if (blocks == 1) std::fill_n(m.c + 64, 64, 0);
-  for (int p = 0; p < blocks; p++)
-    for (int lane = 0; lane < 32; lane++) {
-      int32_t* to = m.c + 64 * p + 2 * lane;
-      if (form.sum == Element::f16)
-        to[0] = static_cast<int32_t>(c[p][lane] & 0xffff), to[1] = static_cast<int32_t>(c[p][lane] >> 16);
-      else
-        to[0] = static_cast<int32_t>(c[2 * p][lane]), to[1] = static_cast<int32_t>(c[2 * p + 1][lane]);
+  if (blocks == 1) std::fill_n(m.c, 128, 0);
+  for (int p = 0; p < blocks; p++) {
+    if (form.sum == Element::f16) {
+      kit.spread_halves(c[p], m.c + 8 * p, 16);
+      continue;
     }
+    for (int i = 0; i < 2; ++i) kit.spread_words(c[2 * p + i], m.c + 16 * i + 8 * p, 32);
+  }
 }
 
 void store_sum(const MatrixForm& form, const MatrixTile& m, uint32_t* const* d) {
+  const LaneKit& kit = lane_kit();
   const int blocks = form.rows == 8 ? 1 : 2;
-  for (int p = 0; p < blocks; p++)
-    for (int lane = 0; lane < 32; lane++) {
-      const auto first = static_cast<uint32_t>(m.d[64 * p + 2 * lane]),
-                 second = static_cast<uint32_t>(m.d[64 * p + 2 * lane + 1]);
-      if (form.sum == Element::f16)
-        d[p][lane] = first | second << 16;
-      else
-        d[2 * p][lane] = first, d[2 * p + 1][lane] = second;
+  for (int p = 0; p < blocks; p++) {
+    if (form.sum == Element::f16) {
+      uint32_t high[32];
+      kit.collect_words(d[p], m.d + 8 * p, 32);
+      kit.collect_words(high, m.d + 16 + 8 * p, 32);
+      for (int lane = 0; lane < 32; lane++) d[p][lane] |= high[lane] << 16;
+      continue;
     }
+    for (int i = 0; i < 2; ++i) kit.collect_words(d[2 * p + i], m.d + 16 * i + 8 * p, 32);
+  }
 }
+
+namespace {
+
+/// Floats are exact: sums in fp32 of products of 11 or fewer bits each.
+bool sum_in_floats(const SumRule& rule, const MatrixForm& form, MatrixTile& m) {
+  const Element e = form.a;
+  if (form.sum != Element::f32 || rule.short_sum || rule.floor > -100 || e != form.b) return false;
+  if (e != Element::bf16 && e != Element::f16 && e != Element::tf32) return false;
+  const bool brain = e == Element::bf16;
+  return lane_kit().sum_tile({.k = form.k,
+                              .per_step = rule.products_per_step,
+                              .fraction_bits = rule.fraction_bits,
+                              .half = e == Element::f16,
+                              .shift = brain ? 16 : 0,
+                              .dropped = brain ? 0u : (1u << format_of(e).dropped_bits) - 1},
+                             m);
+}
+
+}  // namespace
 
 void multiply(const TensorCoreModel& model, const MatrixForm& form, MatrixTile& m) {
   if (format_of(form.sum).integer) return multiply_integers(form, m);
   const SumRule rule = sum_rule(model, form);
   if (rule.widened) return multiply_widened(model, form, m);
   const Formats formats{format_of(form.a), format_of(form.b), format_of(form.sum)};
-  if (!plain(model) || !sum_rows(rule, formats, form.k, m)) sum_elements(model, form, m);
+  if (plain(model) && sum_in_floats(rule, form, m)) return;
+  if (!plain(model) || !sum_columns(rule, formats, form.k, m)) sum_elements(model, form, m);
 }
 
 }  // namespace assay::vm

@@ -7,16 +7,31 @@
 
 namespace assay::vm {
 
-/// Operands as words, row-major: patterns of floats (low bits), values of integers. A is [16][k], B [k][8],
-/// C and D [16][8].
+/// Operands as words: patterns of floats (low bits), values of integers. A is [k][16], B [k][8], C and D
+/// [8][16]: the rows of a column side by side.
 struct MatrixTile {
   static constexpr int most_k = 64;
-  alignas(32) int32_t a[16 * most_k], b[most_k * 8], c[16 * 8], d[16 * 8];
-  bool a_is_new = true;  ///< set where `a` changes: its decoded form is kept from tile to tile
-  // Decoded: value = significand * 2^(exponent - fraction bits), sign inside the significand.
-  alignas(32) int32_t a_significand[16 * 32], a_exponent[16 * 32];
-  alignas(32) int32_t b_significand[32 * 8], b_exponent[32 * 8];
+  alignas(64) int32_t a[most_k * 16];
+  alignas(64) int32_t b[most_k * 8], c[8 * 16], d[8 * 16];
+  // The decoded forms of A are kept from tile to tile: values, where floats are exact (LaneKit::sum_tile),
+  // or significands with their signs, value = significand * 2^(exponent - fraction bits). The exponents of
+  // both are the same, of a zero -4096.
+  bool a_is_new = true;  ///< not decoded to significands
+  enum class Wide : uint8_t {
+    no,
+    yes,
+    special
+  } a_is_wide = Wide::no;  ///< decoded to values; an Inf or a NaN
+  alignas(64) float a_value[32 * 16];
+  alignas(64) float b_value[32 * 8];
+  alignas(64) int32_t a_significand[32 * 16];
+  alignas(64) int32_t a_exponent[32 * 16];
+  alignas(64) int32_t b_significand[32 * 8];
+  alignas(64) int32_t b_exponent[32 * 8];
   bool a_special = false;  ///< an Inf or a NaN among A
+
+  /// To be called where `a` has been written.
+  void a_changed() { a_is_new = true, a_is_wide = Wide::no; }
 };
 
 /// From registers by fragment (matrix_form.h); a[r] are the 32 lanes of register r. A of rows [16 block,

@@ -151,9 +151,28 @@ std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint3
   return allocation.data + (address - allocation.base);
 }
 
+/// All lanes at once, in the allocation that holds the first of them. False: not all are in it.
+bool place_in_one(Warp& warp, size_t op_index, uint32_t mask, uint32_t bytes, std::byte** host) {
+  Block& block = *warp.block;
+  const Memory& memory = *block.context->memory;
+  int32_t& hint = block.hints[op_index];
+  if (hint < 0) {
+    hint = memory.find(warp.address[std::countr_zero(mask)], bytes);
+    if (hint >= 0 && memory.allocations()[static_cast<size_t>(hint)].pages) hint = -1;
+    if (hint < 0) return false;
+  }
+  const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
+  if (known.bytes < bytes) return false;
+  warp.places = lane_kit().place_lanes(host, warp.address, mask,
+                                       {known.base, known.bytes - bytes, bytes - 1, known.data});
+  return warp.places != Places::outside;
+}
+
 bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   Block& block = *warp.block;
   const auto op_index = static_cast<size_t>(&op - block.context->code->ops.data());
+  if (place_in_one(warp, op_index, mask, bytes, host)) return true;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     if (!good) return;
@@ -168,6 +187,7 @@ bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
 /// Addresses that are those of a cluster, or wrong.
 bool translate_cluster(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   const bool in_cluster = op.in_cluster || op.space == ptx::Space::generic;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     if (!good) return;
@@ -182,20 +202,17 @@ bool translate_cluster(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
 
 bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   if (warp.block->members > 1) return translate_cluster(warp, op, mask, bytes, host);
-  std::byte* const data = warp.block->shared.data();
   const uint64_t size = warp.block->shared_bytes;
-  const uint64_t limit = size >= bytes ? size - bytes : 0;
-  uint64_t bad = size >= bytes ? 0 : 1;
-  each_lane(mask, [&](int lane) {
-    const uint64_t address = warp.address[lane];
-    bad |= (address > limit) | (address & (bytes - 1));
-    host[lane] = data + (address <= limit ? address : 0);
-  });
-  return !bad || translate_cluster(warp, op, mask, bytes, host);
+  if (size >= bytes)
+    warp.places = lane_kit().place_lanes(host, warp.address, mask,
+                                         {0, size - bytes, bytes - 1, warp.block->shared.data()});
+  if (size >= bytes && warp.places != Places::outside) return true;
+  return translate_cluster(warp, op, mask, bytes, host);
 }
 
 bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   const uint64_t size = warp.block->context->code->local_bytes;
+  warp.places = Places::apart;
   bool good = true;
   each_lane(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
@@ -207,19 +224,6 @@ bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, st
   return good;
 }
 
-/// The space of a generic address, which becomes an offset in it.
-ptx::Space space_of_generic(uint64_t& address) {
-  if (address - shared_window < window_bytes) {
-    address -= shared_window;
-    return ptx::Space::shared;
-  }
-  if (address - local_window < window_bytes) {
-    address -= local_window;
-    return ptx::Space::local;
-  }
-  return ptx::Space::global;
-}
-
 bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space,
                      std::byte** host) {
   if (space == ptx::Space::shared) return translate_shared(warp, op, mask, bytes, host);
@@ -228,11 +232,13 @@ bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, pt
 }
 
 bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
-  uint32_t by_space[3] = {};  // global, shared, local
-  each_lane(mask, [&](int lane) {
-    const ptx::Space space = space_of_generic(warp.address[lane]);
-    by_space[space == ptx::Space::shared ? 1 : space == ptx::Space::local ? 2 : 0] |= 1u << lane;
-  });
+  const LaneKit& kit = lane_kit();
+  const uint32_t shared = mask & kit.lanes_within(warp.address, shared_window, window_bytes),
+                 local = mask & kit.lanes_within(warp.address, local_window, window_bytes);
+  const uint32_t by_space[3] = {mask & ~(shared | local), shared, local};
+  // Addresses become offsets in their space.
+  each_lane(shared | local,
+            [&](int lane) { warp.address[lane] -= (shared >> lane) & 1 ? shared_window : local_window; });
   static constexpr ptx::Space spaces[] = {ptx::Space::global, ptx::Space::shared, ptx::Space::local};
   for (int i = 0; i < 3; ++i) {
     if (!by_space[i]) continue;
@@ -249,15 +255,10 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
 
 void lane_addresses(const Warp& warp, Slot slot, bool wide, int64_t offset, uint64_t* address) {
   const auto add = static_cast<uint64_t>(offset);
-  if (wide) {
-    const uint64_t* base = warp.wide(slot);
-    for (int lane = 0; lane < 32; ++lane) address[lane] = base[lane] + add;
-  } else {
-    // 32-bit addresses wrap around in 32 bits.
-    const uint32_t* base = warp.word(slot);
-    for (int lane = 0; lane < 32; ++lane)
-      address[lane] = static_cast<uint32_t>(base[lane] + static_cast<uint32_t>(add));
-  }
+  if (wide)
+    lane_kit().offset_wide(address, warp.wide(slot), add);
+  else  // 32-bit addresses wrap around in 32 bits
+    lane_kit().offset_words(address, warp.word(slot), static_cast<uint32_t>(add));
 }
 
 bool translate(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {

@@ -86,6 +86,7 @@ struct Warp {
 
   ptx::Space space = ptx::Space::none;  ///< of `address`: global, shared or local, after translation
   uint64_t address[32];                 ///< of the last memory instruction, active lanes only
+  Places places = Places::apart;        ///< of them, in the host's memory
   uint64_t address2[32];                ///< cp.async: shared destination
   uint32_t lane_source[32];             ///< of the last shfl
 

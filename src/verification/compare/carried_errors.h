@@ -43,6 +43,10 @@ struct CarriedErrors {
   double fresh = 0, old = 0;       ///< variances of what is, and of what is not
   double largest = 0;              ///< variance of the block and column that varies most
   double together = 1;             ///< how much more all of them vary together than one by one
+  /// Of every block, rows x columns: where it is off if the state is kept in the operands' format. Along that
+  /// direction the variance of all sources but storing, and what is common to all.
+  std::vector<std::vector<float>> kept;
+  double kept_variance = 0, kept_common = 0;
 };
 
 /// A block's errors, rows x columns of doubles, seen from the states: states x columns.

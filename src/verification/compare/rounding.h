@@ -25,9 +25,11 @@
 // count as one source likewise.
 //
 // Three statistics of each part: the root mean square, the slope on the exact values (x = exact), the mean
-// (x = 1); and of each sequence and head what a state carries (carried_errors.h). All parts of all outputs
-// together raise a false alarm with probability kFalseAlarms at most: t is the logarithm of the number of
-// statistics over it.
+// (x = 1). And two of each sequence and head: what a state carries (carried_errors.h), and x = where the
+// output would be off if the state were kept in the operands' format, whose variance is known without
+// samples (reference/kept_state.h), and its sign too. There values that are rounded alike are one source by
+// what x makes of all of them. All parts of all outputs together raise a false alarm with probability
+// kFalseAlarms at most: t is the logarithm of the number of statistics over it.
 #pragma once
 #include <array>
 #include <map>

@@ -178,6 +178,7 @@ class CarriedSamples {
           fresh[to] += x[c] * is_new, old[to] += x[c] * is_old, common[to] += x[c] * of_all;
         }
       }
+    add_kept(noise, block, model);
     if (!before_.empty()) add_products(width, fresh, old, common);
     for (size_t i = 0; i < old.size(); ++i) old[i] += fresh[i];
     before_ = std::move(old), common_before_ = std::move(common);
@@ -209,6 +210,17 @@ class CarriedSamples {
       fresh[s] += half * (static_cast<float>(bits >> 40) * 0x1p-23f - 1);
       old[s] += s % 2 == 0 ? common : -common;
     }
+  }
+
+  void add_kept(const NoiseBlock& noise, const OutputBlock& block, const OutputModel& model) {
+    std::vector<float> kept(noise.kept, noise.kept + noise.rows * noise.columns);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const auto row = static_cast<int64_t>(i) / noise.columns,
+                 column = static_cast<int64_t>(i) % noise.columns;
+      if (model.rest[static_cast<size_t>(model.blocks.row(block, row) + column)] < 0) kept[i] = 0;
+      if (noise.common) errors_.kept_common += static_cast<double>(kept[i] * noise.common[i]);
+    }
+    errors_.kept.push_back(std::move(kept)), errors_.kept_variance += noise.kept_variance;
   }
 
   /// What this block and the one before say alike, of every pair of samples.

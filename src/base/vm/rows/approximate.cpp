@@ -53,11 +53,11 @@ void add_approximate_rows(std::vector<Row>& rows) {
   const RealFunction power = real_lanes<RealExponential>, inverse = real_lanes<RealReciprocal<false>>,
                      inverse_root = real_lanes<RealReciprocalRoot<false>>, root = real_lanes<RealRoot<false>>,
                      logarithm = real_lanes<RealLogarithm>, tangent = real_lanes<RealHyperbolicTangent>;
-  add_row(rows, "ex2.approx.ftz.f32", exponent, unary_lanes<Exponential, F32Bits, F32Bits>, power);
+  add_row(rows, "ex2.approx.ftz.f32", exponent, interpolated_lanes<Exponential>, power);
   add_row(rows, "ex2.approx.f32", exponent, scaled_lanes<Exponential, HalvedBelowMinus126>, power);
-  add_row(rows, "rcp.approx.ftz.f32", one, unary_lanes<Reciprocal, F32Bits, F32Bits>, inverse);
+  add_row(rows, "rcp.approx.ftz.f32", one, interpolated_lanes<Reciprocal>, inverse);
   add_row(rows, "rcp.approx.f32", one, scaled_lanes<Reciprocal, ScaledReciprocal>, inverse);
-  add_row(rows, "rsqrt.approx.ftz.f32", one, unary_lanes<InverseRoot, F32Bits, F32Bits>, inverse_root);
+  add_row(rows, "rsqrt.approx.ftz.f32", one, interpolated_lanes<InverseRoot>, inverse_root);
   add_row(rows, "rsqrt.approx.f32", one, scaled_lanes<InverseRoot, ScaledRoot>, inverse_root);
   add_unary<F32Bits>(rows, "sqrt.approx.ftz.f32", APPROXIMATE(sqrt_approx_ftz_f32), root);
   add_unary<F32Bits>(rows, "sqrt.approx.f32", APPROXIMATE(sqrt_approx_f32), root);

@@ -35,8 +35,12 @@ bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
 template <bool (*exchange)(Warp&, const Op&, uint32_t), int members>
 bool by_members(Warp& warp, const Op& op, uint32_t mask) {
   if (op.s[members] == no_slot) return exchange(warp, op, mask);
+  const uint32_t *const names = warp.word(op.s[members]), first = names[std::countr_zero(mask)];
+  uint32_t others = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) others |= (names[lane] ^ first) & (0u - ((mask >> lane) & 1));
+  if (!others) return exchange(warp, op, mask);
   uint32_t named[32];
-  std::memcpy(named, warp.word(op.s[members]), sizeof named);
+  std::memcpy(named, names, sizeof named);
   for (uint32_t rest = mask; rest;) {
     const uint32_t leader = named[std::countr_zero(rest)];
     uint32_t group = 0;
@@ -47,43 +51,19 @@ bool by_members(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-enum ShuffleMode : uint64_t { up, down, bfly, idx };
-
 /// A lane that reads one that does not take part gets all ones (the value is undefined).
 bool shuffle(Warp& warp, const Op& op, uint32_t mask) {
   if (op.s[3] != no_slot && !members_agree(warp, op, mask, op.s[3])) return false;
-  uint32_t value[32];
+  uint32_t value[32], from[32];
   std::memcpy(value, warp.word(op.s[0]), sizeof value);
-  const uint32_t* b = warp.word(op.s[1]);
-  const uint32_t* c = warp.word(op.s[2]);
+  const uint32_t inside =
+      lane_kit().shuffle_sources(op.immediate, warp.word(op.s[1]), warp.word(op.s[2]), from);
   uint32_t* d = warp.word(op.d);
-  uint32_t inside = 0;
   each_lane(mask, [&](int lane) {
-    const int step = static_cast<int>(b[lane] & 31);
-    const int clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>((c[lane] >> 8) & 31);
-    const int largest = (lane & segment) | (clamp & ~segment), smallest = lane & segment;
-    int from = lane;
-    bool good = false;
-    switch (op.immediate) {
-      case up:
-        from = lane - step, good = from >= largest;
-        break;
-      case down:
-        from = lane + step, good = from <= largest;
-        break;
-      case bfly:
-        from = lane ^ step, good = from <= largest;
-        break;
-      default:
-        from = smallest | (step & ~segment), good = from <= largest;
-        break;
-    }
-    if (!good) from = lane;
-    warp.lane_source[lane] = static_cast<uint32_t>(from);
-    d[lane] = (mask >> from) & 1 ? value[from] : 0xffffffffu;
-    inside |= static_cast<uint32_t>(good) << lane;
+    warp.lane_source[lane] = from[lane];
+    d[lane] = (mask >> from[lane]) & 1 ? value[from[lane]] : 0xffffffffu;
   });
-  if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | inside;
+  if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (inside & mask);
   return true;
 }
 

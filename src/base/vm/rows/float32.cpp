@@ -1,4 +1,5 @@
 // Single-precision arithmetic (PTX ISA 9.7.3): every rounding mode, .ftz, .sat; NaN results are 0x7fffffff.
+#include "src/base/vm/rows/host_mode.h"
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/real_meaning.h"
 #include "src/base/vm/rows/rounding.h"
@@ -12,16 +13,14 @@ struct Mode {
   static constexpr Round round = round_;
   static constexpr bool ftz = ftz_, sat = sat_;
   static float in(float x) { return ftz ? flushed(x) : x; }
-  /// .sat clamps to [+0, 1] with NaN -> +0; .ftz flushes the rounded result.
-  static uint32_t out(float x) {
-    if constexpr (sat) {
-      const uint32_t low = x > 0 ? bits_of(x) : 0;  // NaN and -0 -> +0
-      const uint32_t clamped = low > 0x3f800000u ? 0x3f800000u : low;
-      return ftz ? flushed_bits(clamped) : clamped;
-    }
-    const uint32_t bits = canonical(x);
-    return ftz ? flushed_bits(bits) : bits;
+  /// .sat clamps to [+0, 1] with NaN -> +0.
+  static uint32_t kept(float x) {
+    if constexpr (!sat) return canonical(x);
+    const uint32_t low = x > 0 ? bits_of(x) : 0;  // NaN and -0 -> +0
+    return low > 0x3f800000u ? 0x3f800000u : low;
   }
+  /// .ftz flushes the rounded result.
+  static uint32_t out(float x) { return ftz ? flushed_bits(kept(x)) : kept(x); }
   /// Products: .ftz judges the value rounded to 24 bits as if the exponent had no bound, so that one just
   /// below 2^-126 becomes zero although among the subnormals it would round up to 2^-126 (seen on an H200;
   /// sums this small are exact). `exact` may be rounded to odd.
@@ -44,25 +43,86 @@ RealFunction meaning() {
   return real_lanes<Real>;
 }
 
+// The operations to nearest, or however the host rounds just now.
+struct Sum {
+  float operator()(float a, float b) const { return a + b; }
+};
+struct Difference {
+  float operator()(float a, float b) const { return a - b; }
+};
+struct Product {
+  float operator()(float a, float b) const { return a * b; }
+};
+struct FusedSum {
+  float operator()(float a, float b, float c) const { return __builtin_fmaf(a, b, c); }
+};
+
+#ifdef __AVX2__
+template <class M>
+inline constexpr bool by_host = M::ftz || M::round != Round::nearest;
+template <class M, class F>
+void two_by_host(void* d, const void* a, const void* b, const void*, const void*) {
+  const HostMode mode(M::round, M::ftz);
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) F32Bits::put(d, i, M::kept(F{}(F32::get(a, i), F32::get(b, i))));
+}
+template <class M, class F>
+void three_by_host(void* d, const void* a, const void* b, const void* c, const void*) {
+  const HostMode mode(M::round, M::ftz);
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i)
+    F32Bits::put(d, i, M::kept(F{}(F32::get(a, i), F32::get(b, i), F32::get(c, i))));
+}
+#else
+template <class M>
+inline constexpr bool by_host = false;
+template <class M, class F>
+constexpr LaneFunction two_by_host = nullptr;
+template <class M, class F>
+constexpr LaneFunction three_by_host = nullptr;
+#endif
+
+/// A row of M that the host's own modes give, where it has them, or `f`.
+template <class M, class Host, class F>
+void add_two(std::vector<Row>& rows, std::initializer_list<const char*> parts, F, RealFunction real) {
+  LaneRow row{.flow = Flow::arithmetic, .result = Type::f32, .sources = {Type::f32, Type::f32}, .real = real};
+  if constexpr (by_host<M>)
+    row.lanes = two_by_host<M, Host>;
+  else
+    row.lanes = binary_lanes<F, F32Bits, F32, F32>;
+  add_lane_row(rows, row, parts);
+}
+template <class M, class Host, class F>
+void add_three(std::vector<Row>& rows, std::initializer_list<const char*> parts, F, RealFunction real) {
+  LaneRow row{.flow = Flow::arithmetic,
+              .result = Type::f32,
+              .sources = {Type::f32, Type::f32, Type::f32},
+              .real = real};
+  if constexpr (by_host<M>)
+    row.lanes = three_by_host<M, Host>;
+  else
+    row.lanes = ternary_lanes<F, F32Bits, F32, F32, F32>;
+  add_lane_row(rows, row, parts);
+}
+
 template <class M>
 void add_arithmetic(std::vector<Row>& rows, const char* rounding, const char* modifiers) {
-  const Flow flow = Flow::arithmetic;
-  binary<F32Bits, F32, F32>(
-      rows, flow, {"add", rounding, modifiers, ".f32"},
+  add_two<M, Sum>(
+      rows, {"add", rounding, modifiers, ".f32"},
       [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); }, meaning<M, RealSum>());
-  binary<F32Bits, F32, F32>(
-      rows, flow, {"sub", rounding, modifiers, ".f32"},
+  add_two<M, Difference>(
+      rows, {"sub", rounding, modifiers, ".f32"},
       [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); },
       meaning<M, RealDifference>());
-  binary<F32Bits, F32, F32>(
-      rows, flow, {"mul", rounding, modifiers, ".f32"},
+  add_two<M, Product>(
+      rows, {"mul", rounding, modifiers, ".f32"},
       [](float a, float b) {
         a = M::in(a), b = M::in(b);
         return M::out(multiplied<M::round>(a, b), static_cast<double>(a) * b);
       },
       meaning<M, RealProduct<false>>());
-  ternary<F32Bits, F32, F32, F32>(
-      rows, flow, {"{fma,mad}", rounding, modifiers, ".f32"},
+  add_three<M, FusedSum>(
+      rows, {"{fma,mad}", rounding, modifiers, ".f32"},
       [](float a, float b, float c) {
         a = M::in(a), b = M::in(b), c = M::in(c);
         const double exact = M::ftz ? odd_sum(static_cast<double>(a) * b, c) : 1.0;

@@ -11,29 +11,11 @@ inline constexpr uint32_t sign_bit = 0x80000000u, infinity_bits = 0x7f800000u, f
 
 /// The 24 leading bits of the 40-bit sum of interpolate(). Its 8 lowest bits, which only the products of x's
 /// 8 low bits, the square and the bias reach, give no more than a carry.
-inline uint32_t significand(const Segment* segments, uint32_t index, uint32_t x, int32_t bias) {
-  const int32_t c1 = segments[index].c1, c2 = segments[index].c2;
+inline uint32_t significand(uint32_t c0, int32_t c1, int32_t c2, uint32_t x, int32_t bias) {
   const int32_t low =
       c1 * static_cast<int32_t>(x & 0xff) + 2 * c2 * static_cast<int32_t>(truncated_square(x)) + bias;
   const int32_t high = c1 * static_cast<int32_t>(x >> 8) + (low >> 8);
-  return ((static_cast<uint32_t>(segments[index].c0) << 6) + static_cast<uint32_t>(high)) >> 8;
-}
-
-inline uint32_t exponential(uint32_t bits) {
-  const uint32_t magnitude = bits & ~sign_bit;
-  const uint32_t bounded = magnitude < 0x437fffffu ? magnitude : 0x437fffffu;  // below 256
-  const auto fixed = static_cast<int32_t>(float_of(bounded) * 0x1p23f);
-  const int32_t negative = -static_cast<int32_t>(bits >> 31);
-  const int32_t whole = (fixed & 0x7fffff) == 0 ? 1 : 0;
-  const int32_t power = (fixed ^ negative) + (whole & negative);  // one's complement but for whole numbers
-  const uint32_t fraction = static_cast<uint32_t>(power) & fraction_bits;
-  const uint32_t unit =
-      significand(exponential_segments, fraction >> 17, fraction & 0x1ffffu, exponential_bias);
-  const int32_t field = (power >> 23) + 127;
-  const uint32_t normal = unit + (static_cast<uint32_t>(field - 1) << 23);
-  const uint32_t bounded_above = field >= 255 ? infinity_bits : normal;
-  const uint32_t result = field <= 0 ? 0 : bounded_above;
-  return magnitude > infinity_bits ? canonical_nan32 : result;
+  return ((c0 << 6) + static_cast<uint32_t>(high)) >> 8;
 }
 
 /// significand 2^(field - 150), zero below the smallest normal number.
@@ -42,39 +24,127 @@ inline uint32_t assembled(uint32_t significand, int32_t field) {
   return bits < 1 << 23 ? 0 : static_cast<uint32_t>(bits);
 }
 
-inline uint32_t reciprocal(uint32_t bits) {
-  const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit, fraction = bits & fraction_bits;
-  const auto field = static_cast<int32_t>(magnitude >> 23);
-  const uint32_t inexact =
-      significand(reciprocal_segments, fraction >> 16, (fraction & 0xffffu) << 1, reciprocal_bias);
-  const uint32_t unit = fraction == 0 ? 1u << 24 : inexact;
-  const uint32_t quotient = magnitude == infinity_bits ? 0 : assembled(unit, 253 - field);
-  const uint32_t result = sign | (field == 0 ? infinity_bits : quotient);
-  return magnitude > infinity_bits ? canonical_nan32 : result;
-}
-
-inline uint32_t inverse_root(uint32_t bits) {
-  const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit, fraction = bits & fraction_bits;
-  const auto field = static_cast<int32_t>(magnitude >> 23);
-  const uint32_t odd = 1u - (static_cast<uint32_t>(field) & 1u);
-  const uint32_t inexact =
-      significand(inverse_root_segments, odd * 64 + (fraction >> 17), fraction & 0x1ffffu, inverse_root_bias);
-  const uint32_t unit = (fraction | odd) == 0 ? 1u << 24 : inexact;
-  const uint32_t root = magnitude == infinity_bits ? 0 : assembled(unit, 126 - ((field - 127) >> 1));
-  const uint32_t positive = field == 0 ? infinity_bits | sign : root;
-  const bool invalid = magnitude > infinity_bits || (sign != 0 && field != 0);
-  return invalid ? canonical_nan32 : positive;
-}
+// An operation in two parts: place() gives the segment and, in the 17 low bits, x; finished() takes what
+// significand() makes of them.
 
 struct Exponential {
-  uint32_t operator()(uint32_t x) const { return exponential(x); }
+  static constexpr const Segment* segments = exponential_segments;
+  static constexpr int count = 64;
+  static constexpr int32_t bias = exponential_bias;
+
+  static int32_t power(uint32_t bits) {
+    const uint32_t magnitude = bits & ~sign_bit;
+    const uint32_t bounded = magnitude < 0x437fffffu ? magnitude : 0x437fffffu;  // below 256
+    const auto fixed = static_cast<int32_t>(float_of(bounded) * 0x1p23f);
+    const int32_t negative = -static_cast<int32_t>(bits >> 31);
+    const int32_t whole = (fixed & 0x7fffff) == 0 ? 1 : 0;
+    return (fixed ^ negative) + (whole & negative);  // one's complement but for whole numbers
+  }
+  static uint32_t place(uint32_t bits) { return static_cast<uint32_t>(power(bits)) & fraction_bits; }
+  static uint32_t finished(uint32_t bits, uint32_t unit) {
+    const int32_t field = (power(bits) >> 23) + 127;
+    const uint32_t normal = unit + (static_cast<uint32_t>(field - 1) << 23);
+    const uint32_t bounded_above = field >= 255 ? infinity_bits : normal;
+    const uint32_t result = field <= 0 ? 0 : bounded_above;
+    return (bits & ~sign_bit) > infinity_bits ? canonical_nan32 : result;
+  }
 };
+
 struct Reciprocal {
-  uint32_t operator()(uint32_t x) const { return reciprocal(x); }
+  static constexpr const Segment* segments = reciprocal_segments;
+  static constexpr int count = 128;
+  static constexpr int32_t bias = reciprocal_bias;
+
+  static uint32_t place(uint32_t bits) { return (bits & fraction_bits) << 1; }
+  static uint32_t finished(uint32_t bits, uint32_t inexact) {
+    const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit, fraction = bits & fraction_bits;
+    const auto field = static_cast<int32_t>(magnitude >> 23);
+    const uint32_t unit = fraction == 0 ? 1u << 24 : inexact;
+    const uint32_t quotient = magnitude == infinity_bits ? 0 : assembled(unit, 253 - field);
+    const uint32_t result = sign | (field == 0 ? infinity_bits : quotient);
+    return magnitude > infinity_bits ? canonical_nan32 : result;
+  }
 };
+
 struct InverseRoot {
-  uint32_t operator()(uint32_t x) const { return inverse_root(x); }
+  static constexpr const Segment* segments = inverse_root_segments;
+  static constexpr int count = 128;
+  static constexpr int32_t bias = inverse_root_bias;
+
+  static uint32_t odd(uint32_t bits) { return 1u - ((bits >> 23) & 1u); }
+  static uint32_t place(uint32_t bits) { return odd(bits) << 23 | (bits & fraction_bits); }
+  static uint32_t finished(uint32_t bits, uint32_t inexact) {
+    const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit, fraction = bits & fraction_bits;
+    const auto field = static_cast<int32_t>(magnitude >> 23);
+    const uint32_t unit = (fraction | odd(bits)) == 0 ? 1u << 24 : inexact;
+    const uint32_t root = magnitude == infinity_bits ? 0 : assembled(unit, 126 - ((field - 127) >> 1));
+    const uint32_t positive = field == 0 ? infinity_bits | sign : root;
+    const bool invalid = magnitude > infinity_bits || (sign != 0 && field != 0);
+    return invalid ? canonical_nan32 : positive;
+  }
 };
+
+/// The coefficients of 32 segments.
+struct Coefficients {
+  alignas(64) int32_t c0[32], c1[32], c2[32];
+};
+
+#ifdef __AVX512F__
+/// The segments' coefficients apart, for look-ups of 16 words among 32.
+template <class F>
+struct Table {
+  alignas(64) int32_t c[3][F::count];
+  Table() {
+    for (int i = 0; i < F::count; ++i)
+      c[0][i] = F::segments[i].c0, c[1][i] = F::segments[i].c1, c[2][i] = F::segments[i].c2;
+  }
+};
+
+template <int count>
+inline void look_up(const int32_t* table, const int32_t* index, int32_t* to) {
+  typedef int32_t Words __attribute__((vector_size(64), may_alias));
+  const auto* words = reinterpret_cast<const Words*>(table);
+  for (int i = 0; i < 32; i += 16) {
+    const Words at = *reinterpret_cast<const Words*>(index + i), within = at & 31;
+    Words found = __builtin_shuffle(words[0], words[1], within);
+#pragma GCC unroll 4
+    for (int from = 32; from < count; from += 32)
+      found = at >= from ? __builtin_shuffle(words[from / 16], words[from / 16 + 1], within) : found;
+    *reinterpret_cast<Words*>(to + i) = found;
+  }
+}
+
+template <class F>
+inline void look_up_segments(const int32_t* index, Coefficients& found) {
+  static const Table<F> table;
+  look_up<F::count>(table.c[0], index, found.c0);
+  look_up<F::count>(table.c[1], index, found.c1);
+  look_up<F::count>(table.c[2], index, found.c2);
+}
+#else
+template <class F>
+inline void look_up_segments(const int32_t* index, Coefficients& found) {
+  for (int i = 0; i < 32; ++i) {
+    const Segment& segment = F::segments[index[i]];
+    found.c0[i] = segment.c0, found.c1[i] = segment.c1, found.c2[i] = segment.c2;
+  }
+}
+#endif
+
+template <class F>
+void interpolated_lanes(void* d, const void* a, const void*, const void*, const void*) {
+  alignas(64) int32_t index[32];
+  Coefficients of;
+  for (int i = 0; i < 32; ++i) index[i] = static_cast<int32_t>(F::place(U32::get(a, i)) >> 17);
+  look_up_segments<F>(index, of);
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) {
+    const uint32_t bits = U32::get(a, i);
+    const uint32_t unit =
+        significand(static_cast<uint32_t>(of.c0[i]), of.c1[i], of.c2[i], F::place(bits) & 0x1ffffu, F::bias);
+    U32::put(d, i, F::finished(bits, unit));
+  }
+}
 
 /// What a plain form does around the operation (approximate.cpp): powers of two before and after.
 struct HalvedBelowMinus126 {
@@ -107,8 +177,7 @@ void scaled_lanes(void* d, const void* a, const void*, const void*, const void*)
   for (int i = 0; i < 32; ++i) scale[i] = Scaling::before(F32::get(a, i));
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) values[i] = bits_of(F32::get(a, i) * scale[i]);
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) values[i] = F{}(values[i]);
+  interpolated_lanes<F>(values, values, nullptr, nullptr, nullptr);
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) U32::put(d, i, Scaling::after(values[i], scale[i]));
 }

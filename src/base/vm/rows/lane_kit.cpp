@@ -21,17 +21,18 @@ uint32_t argument_range(const void* x, uint32_t mask, int32_t* smallest, int32_t
   const auto* values = static_cast<const S32::element*>(x);
   int32_t low = *smallest, high = *largest;
   uint32_t nans = 0;
-  for (int i = 0; i < 32; ++i) {
+  for (uint32_t i = 0; i < 32; ++i) {
     const int32_t bits = values[i];
-    const int32_t magnitude = bits & 0x7fffffff;
-    const bool active = (mask >> i) & 1, nan = magnitude > 0x7f800000;
-    const int32_t order = bits < 0 ? -magnitude : magnitude;
-    const bool counts = active && !nan;
-    const int32_t for_low = counts && order != -0x7f800000 ? order : INT32_MAX;
-    const int32_t for_high = counts ? order : INT32_MIN;
-    low = for_low < low ? for_low : low;
-    high = for_high > high ? for_high : high;
-    nans |= static_cast<uint32_t>(active && nan) << i;
+    const int32_t magnitude = bits & 0x7fffffff, sign = bits >> 31;
+    const int32_t active = -static_cast<int32_t>((mask >> i) & 1);
+    const int32_t nan = magnitude > 0x7f800000 ? -1 : 0, infinite = bits == -0x800000 ? -1 : 0;
+    const int32_t order = (magnitude ^ sign) - sign;
+    const int32_t counts = active & ~nan, for_low = counts & ~infinite;
+    const int32_t below = (order & for_low) | (INT32_MAX & ~for_low),
+                  above = (order & counts) | (INT32_MIN & ~counts);
+    low = below < low ? below : low;
+    high = above > high ? above : high;
+    nans |= static_cast<uint32_t>(active & nan) & (1u << i);
   }
   *smallest = low;
   *largest = high;
@@ -153,9 +154,82 @@ void combine_parts(int k, const PartsRow& r) {
   for (int n = 0; n < 8; ++n) r.part[n] = sum[n];
 }
 
+void offset_wide(uint64_t* address, const void* base, uint64_t offset) {
+  const auto* from = static_cast<const U64::element*>(base);
+  for (int i = 0; i < 32; ++i) address[i] = from[i] + offset;
+}
+
+void offset_words(uint64_t* address, const void* base, uint32_t offset) {
+  const auto* from = static_cast<const U32::element*>(base);
+  for (int i = 0; i < 32; ++i) address[i] = from[i] + offset;
+}
+
+uint32_t lanes_within(const uint64_t* address, uint64_t base, uint64_t bytes) {
+  uint32_t lanes = 0;
+  for (uint32_t i = 0; i < 32; ++i) lanes |= static_cast<uint32_t>(address[i] - base < bytes) << i;
+  return lanes;
+}
+
+Places place_lanes(std::byte** host, const uint64_t* address, uint32_t mask, const Window& window) {
+  typedef uint64_t __attribute__((may_alias)) pointer_bits;
+  auto* to = reinterpret_cast<pointer_bits*>(host);
+  const auto data = reinterpret_cast<uint64_t>(window.data);
+  const uint64_t base = window.base, last = window.last, low_bits = window.low_bits;
+  const uint64_t first = address[0], bytes = low_bits + 1;
+  uint64_t bad = 0, not_one = 0, not_in_row = 0;
+  if (mask != ~0u) {
+#pragma GCC ivdep
+    for (uint64_t i = 0; i < 32; ++i) {
+      const uint64_t offset = address[i] - base, active = 0 - ((uint64_t{mask} >> i) & 1);
+      to[i] = data + offset;
+      bad |= ((offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits)) & active;
+    }
+    return bad ? Places::outside : Places::apart;
+  }
+#pragma GCC ivdep
+  for (uint64_t i = 0; i < 32; ++i) {
+    const uint64_t offset = address[i] - base;
+    to[i] = data + offset;
+    bad |= (offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits);
+    not_one |= address[i] ^ first;
+    not_in_row |= address[i] ^ (first + i * bytes);
+  }
+  if (bad) return Places::outside;
+  return not_one == 0 ? Places::one : not_in_row == 0 ? Places::in_row : Places::apart;
+}
+
+uint32_t shuffle_sources(uint64_t mode, const void* b, const void* c, uint32_t* from) {
+  const auto* steps = static_cast<const S32::element*>(b);
+  const auto* limits = static_cast<const S32::element*>(c);
+  // Up looks below the segment's least lane, the others beyond its greatest: signs turned, one comparison.
+  const int32_t turn = mode == up ? -1 : 0, by_step = mode == up || mode == down ? -1 : 0;
+  const int32_t crosses = mode == bfly ? -1 : 0;
+  uint32_t inside = 0;
+#pragma GCC ivdep
+  for (int32_t i = 0; i < 32; ++i) {
+    const int32_t step = steps[i] & 31, clamp = limits[i] & 31, segment = (limits[i] >> 8) & 31;
+    const int32_t last = (i & segment) | (clamp & ~segment), moved = i + ((step ^ turn) - turn);
+    const int32_t other = (crosses & (i ^ step)) | (~crosses & ((i & segment) | (step & ~segment)));
+    const int32_t source = (by_step & moved) | (~by_step & other);
+    const int32_t beyond = ((source ^ turn) - turn) - ((last ^ turn) - turn);  // > 0: out of the segment
+    const int32_t good = beyond > 0 ? 0 : -1;
+    from[i] = static_cast<uint32_t>((source & good) | (i & ~good));
+    inside |= static_cast<uint32_t>(good) & (1u << i);
+  }
+  return inside;
+}
+
+void add_all_rows(std::vector<Row>& table) {
+#define ASSAY_LANE_ROWS(family) add_##family##_rows(table);
+#include "src/base/vm/rows/lane_rows.def"
+#undef ASSAY_LANE_ROWS
+}
+
 LaneKit kit() {
-  return {blend_words, blend_wide,   argument_range, widen_floats, value_range,
-          error_masks, combine_sums, widen_bounds,   carry_part,   combine_parts};
+  return {blend_words,  blend_wide,    argument_range, widen_floats, value_range,
+          error_masks,  combine_sums,  widen_bounds,   carry_part,   combine_parts,
+          offset_wide,  offset_words,  lanes_within,   place_lanes,  shuffle_sources,
+          spread_words, collect_words, spread_halves,  sum_tile};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

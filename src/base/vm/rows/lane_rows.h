@@ -32,7 +32,13 @@ namespace ASSAY_LANES {
 #define ASSAY_LANE_ROWS(family) void add_##family##_rows(std::vector<Row>&);
 #include "src/base/vm/rows/lane_rows.def"
 #undef ASSAY_LANE_ROWS
+void add_all_rows(std::vector<Row>&);
 LaneKit kit();
+// Of the kit, in matrix_lanes.cpp.
+void spread_words(const uint32_t* lanes, int32_t* to, int stride);
+void collect_words(uint32_t* lanes, const int32_t* from, int stride);
+void spread_halves(const uint32_t* lanes, int32_t* to, int stride);
+bool sum_tile(const TileSum&, MatrixTile&);
 
 using ptx::Type;
 

@@ -26,74 +26,100 @@ Space space_named(const std::string& word) {
   return Space::none;
 }
 
+/// Where the lanes of one ld or st find a vector element.
+struct Elements {
+  std::byte* const* host;
+  uint32_t offset, mask;
+  Places places;  ///< of whole vectors
+};
+
 /// Loads an element of T into cells of C: signed types are sign-extended to the register, others
 /// zero-extended.
 template <class T, class C>
-void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
+void load_lanes(const Elements& from, void* cell) {
   auto* to = static_cast<C*>(cell);
-  each_lane(mask, [&](int lane) {
+  if (from.places == Places::one) {
     T value;
-    std::memcpy(&value, host[lane] + offset, sizeof(T));
+    std::memcpy(&value, from.host[0] + from.offset, sizeof(T));
+    for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(value);
+    return;
+  }
+  if (from.places == Places::in_row) {
+    T row[32];
+    std::memcpy(row, from.host[0], sizeof row);
+    for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(row[lane]);
+    return;
+  }
+  each_lane(from.mask, [&](int lane) {
+    T value;
+    std::memcpy(&value, from.host[lane] + from.offset, sizeof(T));
     to[lane] = static_cast<C>(value);
   });
 }
 
 template <class C>
-void load_element(Type type, uint32_t bytes, std::byte* const* host, uint32_t offset, void* cell,
-                  uint32_t mask) {
+void load_element(Type type, uint32_t bytes, const Elements& from, void* cell) {
   const bool extend = is_signed(type);
-  if (bytes == 4)
-    return extend ? load_lanes<int32_t, C>(host, offset, cell, mask)
-                  : load_lanes<uint32_t, C>(host, offset, cell, mask);
-  if (bytes == 8) return load_lanes<uint64_t, C>(host, offset, cell, mask);
-  if (bytes == 2)
-    return extend ? load_lanes<int16_t, C>(host, offset, cell, mask)
-                  : load_lanes<uint16_t, C>(host, offset, cell, mask);
-  return extend ? load_lanes<int8_t, C>(host, offset, cell, mask)
-                : load_lanes<uint8_t, C>(host, offset, cell, mask);
+  if (bytes == 4) return extend ? load_lanes<int32_t, C>(from, cell) : load_lanes<uint32_t, C>(from, cell);
+  if (bytes == 8) return load_lanes<uint64_t, C>(from, cell);
+  if (bytes == 2) return extend ? load_lanes<int16_t, C>(from, cell) : load_lanes<uint16_t, C>(from, cell);
+  return extend ? load_lanes<int8_t, C>(from, cell) : load_lanes<uint8_t, C>(from, cell);
+}
+
+/// Of Warp::places what holds for elements: only single ones lie in a row without gaps.
+Places places_of_elements(const Warp& warp, const Op& op) {
+  return warp.places == Places::in_row && op.vector_length > 1 ? Places::apart : warp.places;
 }
 
 /// Cell of each vector element: bit i of Op::immediate is set where the register is 64 bits wide.
 bool load(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
+  Elements from{host, 0, mask, places_of_elements(warp, op)};
+  for (uint32_t i = 0; i < op.vector_length; ++i, from.offset += op.element_bytes) {
     void* cell = warp.file + op.slots[i];
     if ((op.immediate >> i) & 1)
-      load_element<uint64_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+      load_element<uint64_t>(op.type, op.element_bytes, from, cell);
     else
-      load_element<uint32_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+      load_element<uint32_t>(op.type, op.element_bytes, from, cell);
   }
   return true;
 }
 
 template <class T, class C>
-void store_lanes(std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
+void store_lanes(const Elements& to, const void* cell) {
   const auto* from = static_cast<const C*>(cell);
-  each_lane(mask, [&](int lane) {
+  if (to.places == Places::in_row) {
+    T row[32];
+    for (int lane = 0; lane < 32; ++lane) row[lane] = static_cast<T>(from[lane]);
+    std::memcpy(to.host[0], row, sizeof row);
+    return;
+  }
+  each_lane(to.mask, [&](int lane) {
     const auto value = static_cast<T>(from[lane]);
-    std::memcpy(host[lane] + offset, &value, sizeof(T));
+    std::memcpy(to.host[lane] + to.offset, &value, sizeof(T));
   });
 }
 
 template <class C>
-void store_element(uint32_t bytes, std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
-  if (bytes == 4) return store_lanes<uint32_t, C>(host, offset, cell, mask);
-  if (bytes == 8) return store_lanes<uint64_t, C>(host, offset, cell, mask);
-  if (bytes == 2) return store_lanes<uint16_t, C>(host, offset, cell, mask);
-  return store_lanes<uint8_t, C>(host, offset, cell, mask);
+void store_element(uint32_t bytes, const Elements& to, const void* cell) {
+  if (bytes == 4) return store_lanes<uint32_t, C>(to, cell);
+  if (bytes == 8) return store_lanes<uint64_t, C>(to, cell);
+  if (bytes == 2) return store_lanes<uint16_t, C>(to, cell);
+  return store_lanes<uint8_t, C>(to, cell);
 }
 
 /// Lanes that store to one address: the highest lane's value stays.
 bool store(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
+  Elements to{host, 0, mask, places_of_elements(warp, op)};
+  for (uint32_t i = 0; i < op.vector_length; ++i, to.offset += op.element_bytes) {
     const void* cell = warp.file + op.slots[i];
     if ((op.immediate >> i) & 1)
-      store_element<uint64_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+      store_element<uint64_t>(op.element_bytes, to, cell);
     else
-      store_element<uint32_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+      store_element<uint32_t>(op.element_bytes, to, cell);
   }
   return true;
 }

@@ -103,11 +103,10 @@ bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
   if (form.a_in_shared) {
     SharedMatrix a(warp, warp.wide(op.s[0])[0], form.a_by_column);
     for (uint32_t half = 0; half < 2; ++half)
-      read_eight(a, form.a, form.a_by_column, 2 * (warp.index % 4) + half, tile.a + half * 8 * form.k, form.k,
-                 1);
+      read_eight(a, form.a, form.a_by_column, 2 * (warp.index % 4) + half, tile.a + half * 8, 1, 16);
     if (a.outside != ~uint64_t{0}) return outside(warp, op, 'A', a.outside);
     if (form.negate_a) flip_signs(form.a, 16 * form.k, tile.a);
-    tile.a_is_new = true;
+    tile.a_changed();
   } else {
     const uint32_t* a[4];
     for (int i = 0; i < 4; ++i) a[i] = warp.word(op.slots[form.sum_registers() + i]);

@@ -1,0 +1,17 @@
+// The operators whose kernels are those of delta/: delta rules that differ in their gates only.
+#pragma once
+#include "kernels/kernel.h"
+
+namespace assay::delta {
+
+enum class Gates { none, token, channel };
+
+struct Member {
+  std::string name;  ///< "gated_delta_rule"
+  Gates gates = Gates::none;
+};
+
+KernelLimits rule_limits();
+Kernel fused_recurrent(const Member&);
+
+}  // namespace assay::delta

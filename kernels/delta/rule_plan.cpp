@@ -1,0 +1,108 @@
+#include "kernels/delta/rule_plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/device/tile_layout.h"
+#include "kernels/module_text.h"
+
+namespace assay::delta {
+
+using namespace gated;
+
+RulePlan::RulePlan(const Member& member, const std::string& mode, int64_t chunk, const ResolvedCase& c,
+                   const TensorMap& inputs)
+    : member(member),
+      c(c),
+      inputs(inputs),
+      sizes(c.sizes),
+      sequences(sequences_of(c, chunk)),
+      gates(input_or_null(inputs, "g")) {
+  plan.name = member.name + "." + mode;
+  require_within(rule_limits(), c, plan.name);
+  plan.outputs = plan_outputs(c);
+  plan.constants = {sequences.table};
+}
+
+void RulePlan::use(const std::string& source) {
+  std::string kind = "none";
+  if (decays())
+    kind =
+        fmt::format("{}-{}", member.gates == Gates::token ? "token" : "channel", format(c.gate_dtype).name);
+  use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
+}
+
+void RulePlan::use_module(const std::string& name) {
+  const Module module = kernel_module(name);
+  module_ = module.name;
+  for (const Module& other : plan.modules)
+    if (other.name == module.name) return;
+  plan.modules.push_back(module);
+}
+
+void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
+                      const std::vector<Argument>& last, uint32_t shared_bytes) {
+  if (blocks == 0) return;
+  Launch launch{.module = module_, .function = function};
+  launch.grid = grid_of(blocks, plan.name);
+  launch.block = {device::block_threads, 1, 1};
+  launch.shared_bytes = shared_bytes;
+  launch.arguments = std::move(arguments);
+  launch.arguments.insert(launch.arguments.end(), last.begin(), last.end());
+  plan.launches.push_back(std::move(launch));
+}
+
+std::vector<Argument> RulePlan::sized() const {
+  return {PointerArgument{"sequences", 0},         scale(),
+          Argument(static_cast<int32_t>(sizes.H)), Argument(static_cast<int32_t>(sizes.HV)),
+          Argument(static_cast<int32_t>(sizes.K)), Argument(static_cast<int32_t>(sizes.V))};
+}
+
+PointerArgument RulePlan::workspace(const std::string& name, int64_t bytes) {
+  if (bytes == 0) return {};
+  plan.workspaces.push_back({name, bytes});
+  return {name, 0};
+}
+
+RulePlan::KeyGradient RulePlan::key_gradient(const std::string& name) {
+  if (!shares_keys()) return {output(name), {}};
+  return {{}, workspace(name + "_of_value_heads", 4 * rows() * sizes.K)};
+}
+
+PointerArgument RulePlan::gate_gradient() {
+  if (!decays() || member.gates == Gates::channel) return output("dg");
+  return workspace("dg_of_channels", 4 * rows() * sizes.K);
+}
+
+void RulePlan::add_sum(const std::string& function, Dtype dtype, int64_t blocks,
+                       std::vector<Argument> arguments) {
+  use_module(fmt::format("delta/sums.{}", format(dtype).name));
+  launch(function, blocks, std::move(arguments), {});
+}
+
+void RulePlan::add_sums(const PointerArgument& products) {
+  const auto channels = [&](const PointerArgument& from, const char* to, Dtype dtype, int64_t count) {
+    add_sum("delta_sum_channels", dtype, device::blocks_of(rows(), 4),
+            {from, output(to), Argument(rows()), Argument(static_cast<int32_t>(count))});
+  };
+  if (!products.buffer.empty()) channels(products, "dbeta", c.dtype, sizes.V);
+  if (decays() && member.gates == Gates::token && !output("dg").buffer.empty())
+    channels({"dg_of_channels", 0}, "dg", c.gate_dtype, sizes.K);
+  if (!shares_keys() || rows() == 0) return;
+  const int64_t keys = sizes.B * sizes.T * sizes.H;
+  for (const char* name : {"dq", "dk"})
+    add_sum("delta_sum_group", c.dtype, device::blocks_of(keys * sizes.K, device::block_threads),
+            {PointerArgument{std::string(name) + "_of_value_heads", 0}, output(name), Argument(keys),
+             Argument(static_cast<int32_t>(sizes.HV / sizes.H)), Argument(static_cast<int32_t>(sizes.K))});
+}
+
+double roundings_over_channels(int64_t channels) {
+  return std::ceil(static_cast<double>(channels) / 32) + 5;
+}
+
+double roundings_over_group(int64_t heads) {
+  return heads == 1 ? 0 : std::ceil(static_cast<double>(heads) / 2) + 1;
+}
+
+}  // namespace assay::delta

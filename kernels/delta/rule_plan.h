@@ -1,0 +1,67 @@
+// What the plans of the delta rules share, whatever their mode.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/delta/rule_kernels.h"
+#include "kernels/launch_tables.h"
+
+namespace assay::delta {
+
+/// A plan being made: outputs and the table of sequences are there to begin with.
+class RulePlan {
+ public:
+  /// Throws BadInput where the case is outside rule_limits(). `chunk`: tokens per chunk of the tables.
+  RulePlan(const Member&, const std::string& mode, int64_t chunk, const ResolvedCase&,
+           const TensorMap& inputs);
+
+  const Member& member;
+  const ResolvedCase& c;
+  const TensorMap& inputs;
+  const Sizes sizes;
+  const gated::Sequences sequences;
+  Program plan;
+  const PointerArgument gates;  ///< null where nothing decays
+
+  /// Launches from here on are those of kernels/delta/<source>.cu.
+  void use(const std::string& source);
+  /// device::block_threads per block; none where there are no blocks.
+  void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
+              const std::vector<Argument>& last, uint32_t shared_bytes = 0);
+  /// What scans end with: sequences, scale, key heads, heads, K, V.
+  std::vector<Argument> sized() const;
+
+  PointerArgument input(const std::string& name) const { return gated::input_or_null(inputs, name); }
+  PointerArgument output(const std::string& name) const { return gated::output_or_null(plan, name); }
+  /// A new workspace; null where it has no bytes.
+  PointerArgument workspace(const std::string& name, int64_t bytes);
+  Argument scale() const { return Argument::rounded(c.scale); }
+
+  /// Where a gradient of queries or keys goes: the output, or a workspace of each value head's part.
+  struct KeyGradient {
+    PointerArgument stored, of_value_heads;
+  };
+  KeyGradient key_gradient(const std::string& output);
+  /// Where the gates' gradient goes: the output, or a workspace [token, heads, K] fp32 where gates are of
+  /// tokens.
+  PointerArgument gate_gradient();
+  /// The sums of what the two above and `products` [token, heads, V] (or null), whose sums are dbeta, have
+  /// been left.
+  void add_sums(const PointerArgument& products);
+
+ private:
+  void use_module(const std::string& name);
+  bool shares_keys() const { return sizes.HV != sizes.H; }
+  bool decays() const { return !gates.buffer.empty(); }
+  int64_t rows() const { return sizes.B * sizes.T * sizes.HV; }
+  void add_sum(const std::string& function, Dtype, int64_t blocks, std::vector<Argument> arguments);
+
+  std::string module_;
+};
+
+/// Roundings of a sum over channels in sums.cu: a lane's share, 5 halvings.
+double roundings_over_channels(int64_t channels);
+/// Of a sum over a group's value heads: half of them, in pairs.
+double roundings_over_group(int64_t heads);
+
+}  // namespace assay::delta

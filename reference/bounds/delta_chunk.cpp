@@ -1,0 +1,251 @@
+#include "reference/bounds/delta_chunk.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+/// Of sums in doubles over all key channels, and of weights as products of a tile's.
+constexpr double kOwn = 0x1p-42, kUp = 1 + 0x1p-38;
+
+int64_t tile_tokens(const Arithmetic& a) {
+  return a.solve_tokens > 0 ? std::min(a.solve_tokens, a.chunk) : a.chunk;
+}
+
+std::vector<DeltaFactors> factors_of(const DeltaSlice& f, int64_t first, int64_t n) {
+  std::vector<DeltaFactors> y;
+  for (int64_t i = 0; i < n; ++i) y.emplace_back(f, first + i);
+  return y;
+}
+
+/// The matrices of the tokens from `first` on.
+DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFactors>& tokens,
+                  const Arithmetic& a) {
+  const auto n = static_cast<int64_t>(tokens.size());
+  const BoundModel model(a);
+  TileMatrix system(n, n), unit(n, n), decays(n, n);
+  for (int64_t j = 0; j < n; ++j) {
+    std::vector<double> w(static_cast<size_t>(f.K), 1), with_errors = w;
+    system(j, j) = unit(j, j) = 1;
+    for (int64_t i = j + 1; i < n; ++i) {
+      const DeltaFactors& token = tokens[static_cast<size_t>(i)];
+      double sum = 0, size = 0, most = 0;
+      for (int64_t c = 0; c < f.K; ++c) {
+        const auto m = static_cast<size_t>(c);
+        const double e = exponential(token.g[m]), x = at(f.k, first + i, c) * at(f.k, first + j, c);
+        w[m] *= e, with_errors[m] *= e * (1 + model.decay_error(token.g[m]));
+        sum += x * w[m], size += std::fabs(x) * w[m], most += std::fabs(x) * with_errors[m];
+      }
+      const double beta = token.rates[0];
+      system(i, j) = beta * sum, unit(i, j) = std::fabs(beta) * size * kUp;
+      decays(i, j) = std::fabs(beta) * (std::fmax(most - size, 0) + kOwn * most);
+    }
+  }
+  return DeltaTile(system, unit, decays, a.solve);
+}
+
+/// What a tile reads, as it goes from token to token without updates.
+class Passing {
+ public:
+  Passing(const DeltaSlice& f, const NormState& s, const BoundModel& model)
+      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths), weights_(f.zeros) {
+    for (size_t i = 0; i < most_.size(); ++i) most_[i] += s.excess[i];
+    std::fill(weights_.begin(), weights_.end(), 1);
+  }
+  void decay(const DeltaFactors& token) {
+    for (int64_t c = 0; c < K_; ++c) {
+      const double e = exponential(token.g[static_cast<size_t>(c)]);
+      const double up = e * (1 + model_.decay_error(token.g[static_cast<size_t>(c)])) * kUp;
+      weights_[static_cast<size_t>(c)] *= e * kUp;
+      for (int64_t j = 0; j < V_; ++j) {
+        const auto i = static_cast<size_t>(c * V_ + j);
+        S_[i] *= e, paths_[i] *= e, most_[i] *= up;
+      }
+    }
+  }
+  void write(const double* x, const double* columns, double scale) {
+    for (int64_t c = 0; c < K_; ++c)
+      for (int64_t j = 0; j < V_; ++j) {
+        const auto i = static_cast<size_t>(c * V_ + j);
+        const double term = scale * x[c] * columns[j];
+        S_[i] += term, paths_[i] += std::fabs(term), most_[i] += std::fabs(term) * kUp;
+      }
+  }
+  /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `off`, `own`: what
+  /// the state's columns are off by, as declared and in doubles.
+  void read(const double* key, const double* columns, double factor, const Arithmetic& a,
+            const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const {
+    double square = 0;
+    for (int64_t c = 0; c < K_; ++c)
+      square += key[c] * key[c] * weights_[static_cast<size_t>(c)] * weights_[static_cast<size_t>(c)];
+    const double length = std::sqrt(square) * kUp, size = std::fabs(factor);
+    for (int64_t j = 0; j < V_; ++j) {
+      double sum = 0, terms = 0, most = 0;
+      for (int64_t c = 0; c < K_; ++c) {
+        const auto i = static_cast<size_t>(c * V_ + j);
+        sum += key[c] * S_[i], terms += std::fabs(key[c]) * paths_[i], most += std::fabs(key[c]) * most_[i];
+      }
+      const double given = columns ? columns[j] : 0;
+      const auto n = static_cast<size_t>(j);
+      y.y(row, j) = factor * (columns ? given - sum : sum);
+      y.own(row, j) = size * (length * own[n] + kOwn * (std::fabs(given) + most));
+      y.dy(row, j) = size * (a.removal * (std::fabs(given) + most) + (most - terms) + kOwn * most) * kUp;
+      if (claims_exact(a)) y.dy(row, j) = 0;
+      y.size(row, j) = (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kUp;
+    }
+  }
+
+ private:
+  int64_t K_, V_;
+  const BoundModel& model_;
+  std::vector<double> S_, paths_, most_, weights_;
+};
+
+/// A tile has one matrix for all value channels: where their rates differ nothing is promised.
+void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
+  if (f.rates_by_channel()) std::fill(made.residual.values.begin(), made.residual.values.end(), HUGE_VAL);
+}
+
+TileReads empty_reads(int64_t n, int64_t V) {
+  const TileMatrix zeros(n, V);
+  return {zeros, zeros, zeros, zeros, {}, {}, zeros};
+}
+
+}  // namespace
+
+bool in_chunks(const Arithmetic& a) {
+  return a.chunk > 0 && !claims_exact(a);
+}
+
+NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
+  const auto n = static_cast<size_t>(j), i = static_cast<size_t>(c) * s.own.size() + n;
+  if (!s.in_chunk()) return {s.S[i], s.own[n]};
+  return {s.S[i], s.own[n], s.excess[i], s.paths[i]};
+}
+NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
+  NormEntry y = column_entry(s, c, j);
+  y.error += s.declared[static_cast<size_t>(j)];
+  return y;
+}
+
+DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underflow)
+    : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow) {
+  if (!in_chunks(a)) return;
+  updates_ = residuals_ = TileMatrix(f.T, f.V);
+  NormState s = start();
+  for (int64_t t = 0; t < f.T; ++t) {
+    if (t % a.chunk % tile_tokens(a) == 0) take_tile(t, found_by(t, s));
+    advance(t, s);
+  }
+}
+
+NormState DeltaStates::found_by(int64_t t, const NormState& s) const {
+  NormState y = s;
+  if (!in_chunks(arithmetic_) || t % arithmetic_.chunk != 0) return y;
+  finish(y), recurrence_.enter_chunk(y);
+  return y;
+}
+
+void DeltaStates::finish(NormState& s) const {
+  if (s.in_chunk()) recurrence_.leave_chunk(s);
+}
+
+double DeltaStates::residual(int64_t t, int64_t j) const {
+  return in_chunks(arithmetic_) ? residuals_(t, j) : 0;
+}
+
+void DeltaStates::advance(int64_t t, NormState& s) const {
+  const DeltaFactors token(slice_, t);
+  const NormStep step = token.forward(slice_, t);
+  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, s);
+  if (t % arithmetic_.chunk == 0) s = found_by(t, s);
+  recurrence_.advance_in_chunk(step, token.rho, updates_.row(t), residuals_.row(t), s);
+}
+
+void DeltaStates::take_tile(int64_t first, const NormState& s) {
+  const int64_t in_chunk = first % arithmetic_.chunk;
+  const int64_t n = std::min({tile_tokens(arithmetic_), arithmetic_.chunk - in_chunk, slice_.T - first});
+  const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
+  const BoundModel model(arithmetic_);
+  Passing passing(slice_, s, model);
+  TileReads reads = empty_reads(n, slice_.V);
+  for (int64_t i = 0; i < n; ++i) {
+    const DeltaFactors& token = tokens[static_cast<size_t>(i)];
+    const double beta = token.rates[0];
+    passing.decay(token);
+    passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i,
+                 reads);
+    reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
+    reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
+    std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
+  }
+  TileUpdates made = updates_of(tile_of(slice_, first, tokens, arithmetic_), reads, arithmetic_, s.declared);
+  forbid_rates_by_channel(slice_, made);
+  std::copy(made.update.values.begin(), made.update.values.end(), updates_.row(first));
+  std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
+}
+
+DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
+                             double underflow)
+    : slice_(f), d_o_(d_o), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), first_(f.T) {}
+
+void DeltaAdjoints::finish(NormState& s) const {
+  if (s.in_chunk()) recurrence_.leave_chunk(s);
+}
+
+void DeltaAdjoints::read_out(int64_t t, NormState& G) {
+  const double* zeros = slice_.zeros.data();
+  // A step with weights one that reads nothing.
+  const NormStep step{zeros, zeros, zeros, row(slice_.q, t), row(d_o_, t), slice_.p.scale};
+  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, {1}, G);
+  if (t + 1 == slice_.T || (t + 1) % arithmetic_.chunk == 0) finish(G), recurrence_.enter_chunk(G);
+  if (t < first_) take_tile(t, G);
+  recurrence_.advance_in_chunk(step, {1}, nullptr, nullptr, G);
+}
+
+void DeltaAdjoints::advance(int64_t t, NormState& G) {
+  const DeltaFactors token(slice_, t);
+  const NormStep step = token.backward(slice_, t);
+  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, G);
+  const int64_t i = first_ + updates_.rows - 1 - t;
+  std::vector<double> entering(static_cast<size_t>(slice_.V));
+  for (size_t j = 0; j < entering.size(); ++j)
+    entering[j] = std::fabs(token.rates[0]) * residuals_(i, static_cast<int64_t>(j)) * kUp;
+  recurrence_.advance_in_chunk(step, token.rho, updates_.row(i), entering.data(), G);
+}
+
+double DeltaAdjoints::residual(int64_t t, int64_t j) const {
+  return in_chunks(arithmetic_) ? residuals_(first_ + residuals_.rows - 1 - t, j) : 0;
+}
+
+void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
+  first_ = last - last % arithmetic_.chunk % tile_tokens(arithmetic_);
+  const int64_t n = last - first_ + 1;
+  const std::vector<DeltaFactors> tokens = factors_of(slice_, first_, n);
+  const BoundModel model(arithmetic_);
+  Passing passing(slice_, G, model);
+  TileReads reads = empty_reads(n, slice_.V);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t t = last - i;
+    const DeltaFactors& token = tokens[static_cast<size_t>(t - first_)];
+    const double beta = std::fabs(token.rates[0]);
+    passing.write(row(slice_.q, t), row(d_o_, t), slice_.p.scale);
+    passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
+    passing.decay(token);
+    reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
+    reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
+    std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
+  }
+  const DeltaTile tile = tile_of(slice_, first_, tokens, arithmetic_).backwards();
+  TileUpdates made = updates_of(tile, reads, arithmetic_, G.declared);
+  // What enters is beta times it.
+  for (int64_t i = 0; i < n; ++i) {
+    const double beta = std::fabs(tokens[static_cast<size_t>(last - i - first_)].rates[0]);
+    for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp;
+  }
+  forbid_rates_by_channel(slice_, made);
+  updates_ = made.update, residuals_ = made.residual;
+}
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+// The recurrences of a delta rule's bounds, token by token as the declared arithmetic makes them: each state
+// from the one before, or in chunks of tiles (delta_tile.h).
+#pragma once
+#include "reference/bounds/delta_slice.h"
+#include "reference/bounds/delta_tile.h"
+
+namespace assay {
+
+/// Is the arithmetic that of a chunked kernel?
+bool in_chunks(const Arithmetic&);
+
+/// S_t, first token first.
+class DeltaStates {
+ public:
+  DeltaStates(const DeltaSlice&, const Arithmetic&, double underflow);
+
+  NormState start() const { return recurrence_.start(slice_.S0.values); }
+  /// From the state after token t - 1 to that after token t.
+  void advance(int64_t t, NormState&) const;
+  /// The state after token t - 1 as token t finds it.
+  NormState found_by(int64_t t, const NormState&) const;
+  /// The final state, from that after the last token.
+  void finish(NormState&) const;
+  /// At least |u^_t - beta_t r_t| of a value channel, r_t of the states that stand for the kernel's; 0
+  /// where it goes token by token.
+  double residual(int64_t t, int64_t j) const;
+
+ private:
+  void take_tile(int64_t first, const NormState&);
+
+  const DeltaSlice& slice_;
+  const Arithmetic arithmetic_;
+  const NormRecurrence recurrence_;
+  TileMatrix updates_, residuals_;  ///< T x V, in chunks
+};
+
+/// G_t = dL/dS_t, last token first.
+class DeltaAdjoints {
+ public:
+  DeltaAdjoints(const DeltaSlice&, const SliceMatrix& d_o, const Arithmetic&, double underflow);
+
+  NormState start(const std::vector<double>& dS) const { return recurrence_.start(dS); }
+  /// From what token t + 1 left to G_t: the write of scale q_t do_t.
+  void read_out(int64_t t, NormState&);
+  /// From G_t to what token t leaves.
+  void advance(int64_t t, NormState&);
+  /// At least |du^_t - k_t^T G_t| likewise, of the tile at hand.
+  double residual(int64_t t, int64_t j) const;
+  void finish(NormState&) const;
+
+ private:
+  void take_tile(int64_t last, const NormState&);
+
+  const DeltaSlice& slice_;
+  const SliceMatrix& d_o_;
+  const Arithmetic arithmetic_;
+  const NormRecurrence recurrence_;
+  int64_t first_ = 0;               ///< of the tile at hand
+  TileMatrix updates_, residuals_;  ///< of its rows, last first; |beta du^| and as residual() says
+};
+
+/// An element of a state as its column sees it: without the error that the column has as a whole.
+NormEntry column_entry(const NormState&, int64_t c, int64_t j);
+/// And with that.
+NormEntry whole_entry(const NormState&, int64_t c, int64_t j);
+
+}  // namespace assay

@@ -1,0 +1,133 @@
+#include "reference/bounds/delta_tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/bound.h"
+
+namespace assay {
+namespace {
+
+/// Of the doubles that a tile's own matrices are made in: sums of fewer than 2^10 terms.
+constexpr double kOwn = 0x1p-40, kUp = 1 + 0x1p-38;
+
+/// Of lower triangles of magnitudes.
+TileMatrix product(const TileMatrix& a, const TileMatrix& b) {
+  TileMatrix y(a.rows, b.columns);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t m = 0; m <= i; ++m)
+      for (int64_t j = 0; j <= m; ++j) y(i, j) += a(i, m) * b(m, j) * kUp;
+  return y;
+}
+
+/// Solves y = a + c y, lower triangles of magnitudes; infinite where the diagonal of c reaches 1.
+TileMatrix fixed_point(const TileMatrix& a, const TileMatrix& c) {
+  TileMatrix y(a.rows, a.columns);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      double sum = a(i, j);
+      for (int64_t m = j; m < i; ++m) sum += c(i, m) * y(m, j);
+      y(i, j) = c(i, i) < 1 ? sum / (1 - c(i, i)) * kUp : HUGE_VAL;
+    }
+  return y;
+}
+/// Solves y = a + y c likewise.
+TileMatrix fixed_point_left(const TileMatrix& a, const TileMatrix& c) {
+  TileMatrix y(a.rows, a.columns);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t j = i; j >= 0; --j) {
+      double sum = a(i, j);
+      for (int64_t m = j + 1; m <= i; ++m) sum += y(i, m) * c(m, j);
+      y(i, j) = c(j, j) < 1 ? sum / (1 - c(j, j)) * kUp : HUGE_VAL;
+    }
+  return y;
+}
+
+/// |X| from its substitution in doubles X~: X = X~ - X ((1 + N) X~ - 1), the residual within kOwn (1 + |N|)
+/// |X~|.
+TileMatrix inverse_of(const TileMatrix& system, const TileMatrix& unit) {
+  const int64_t n = system.rows;
+  TileMatrix x(n, n);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      double sum = i == j ? 1 : 0;
+      for (int64_t m = j; m < i; ++m) sum -= system(i, m) * x(m, j);
+      x(i, j) = sum;
+    }
+  for (double& value : x.values) value = std::fabs(value);
+  TileMatrix off = product(unit, x);
+  for (double& value : off.values) value *= kOwn;
+  return fixed_point_left(x, off);
+}
+
+TileMatrix turned(const TileMatrix& x) {
+  TileMatrix y(x.rows, x.columns);
+  for (int64_t i = 0; i < x.rows; ++i)
+    for (int64_t j = 0; j < x.columns; ++j) y(x.rows - 1 - j, x.columns - 1 - i) = x(i, j);
+  return y;
+}
+
+/// Row i of a x, of magnitudes.
+double times(const TileMatrix& a, const TileMatrix& x, int64_t i, int64_t column) {
+  double sum = 0;
+  for (int64_t m = 0; m <= i; ++m) sum += a(i, m) * x(m, column);
+  return sum * kUp;
+}
+
+}  // namespace
+
+DeltaTile::DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, double solve)
+    : system(system), unit(unit), exact(inverse_of(system, unit)) {
+  TileMatrix F = unit;
+  for (size_t i = 0; i < F.values.size(); ++i)
+    F.values[i] = solve * F.values[i] + (1 + solve) * decays.values[i] * kUp;
+  inverse = fixed_point(exact, product(exact, F));
+  residual = product(F, inverse);
+}
+
+DeltaTile DeltaTile::backwards() const {
+  DeltaTile y;
+  y.system = turned(system), y.unit = turned(unit), y.exact = turned(exact), y.inverse = turned(inverse);
+  y.residual = turned(product(product(exact, residual), unit));
+  return y;
+}
+
+TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithmetic& a,
+                       std::vector<double> error) {
+  const int64_t n = in.y.rows, V = in.y.columns;
+  TileUpdates out{TileMatrix(n, V), TileMatrix(n, V)};
+  TileMatrix u(n, V), rounded(n, V), off(n, V), w(n, V);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < V; ++j) {
+      double sum = in.y(i, j), terms = std::fabs(sum);
+      for (int64_t m = 0; m < i; ++m) {
+        sum -= tile.system(i, m) * u(m, j);
+        terms += tile.unit(i, m) * std::fabs(u(m, j));
+      }
+      u(i, j) = sum, off(i, j) = in.own(i, j) + kOwn * terms;
+    }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < V; ++j) w(i, j) = times(tile.inverse, in.size, i, j);
+  for (int64_t i = 0; i < n; ++i) {
+    double of_unit = 0, largest = 0;
+    for (int64_t m = 0; m <= i; ++m) of_unit += tile.unit(i, m);
+    for (double x : in.size.values) largest = std::fmax(largest, x);
+    const double lost =
+        kUnderflowEvents * a.underflow * static_cast<double>(n) * of_unit * of_unit * (1 + largest);
+    for (int64_t j = 0; j < V; ++j) {
+      double& e = error[static_cast<size_t>(j)];
+      const double known =
+          std::fabs(u(i, j)) + times(tile.exact, off, i, j) + in.reading[static_cast<size_t>(i)] * e;
+      double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost;
+      for (int64_t m = 0; m < i; ++m) eps += tile.unit(i, m) * rounded(m, j);
+      eps += a.solved * w(i, j) + a.update * known;
+      eps = a.update < 1 ? eps / (1 - a.update) * kUp : HUGE_VAL;
+      out.residual(i, j) = eps, out.update(i, j) = (known + eps) * kUp;
+      rounded(i, j) = a.solved * w(i, j) + a.update * out.update(i, j);
+      e = (in.carried(i, j) * e + in.entering[static_cast<size_t>(i)] * eps) * kUp;
+    }
+  }
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,74 @@
+// What a delta rule's chunked kernel makes of one tile of tokens: their updates by the inverse of a unit
+// lower triangle. With P_ij = k_i^T e^{G_i - G_j} k_j below the diagonal, N = diag(beta) P and y = beta
+// times the values less what is read before the tile,
+//   (1 + N) u = y.
+// The kernel has X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du. What its u^ miss of the rule token by
+// token, from the states that follow from them (norm_recurrence.h), is eps = (1 + N) u^ - y:
+//   (1 + N) X^ = 1 + R,       |R| <= F |X^|,   F = solve (1 + |N|) + (1 + solve) (what decays add to |N|)
+//   eps = R y^ + dy + (1 + N) du,       |du| <= solved |X^| |y^| + update |u^|
+// and |X^| <= |X| (1 + F |X^|) is a triangular system itself, so that nothing is assumed to be small. Any
+// inverse may err by what `solve` tells: substitution by little, a series by as much as its terms grow to.
+//
+// Backwards, du_i = k_i^T G_i, with G of which later tokens have taken theirs, is (1 + N^T) du = y, y what is
+// read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one,
+//   X^ (1 + N) = 1 + X R (1 + N),       eps = (X R (1 + N))^T y^ + dy + (1 + N^T) ddu.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "reference/arithmetic.h"
+
+namespace assay {
+
+/// Rows first.
+struct TileMatrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<double> values;
+
+  TileMatrix() = default;
+  TileMatrix(int64_t rows, int64_t columns)
+      : rows(rows), columns(columns), values(static_cast<size_t>(rows * columns), 0) {}
+  double& operator()(int64_t i, int64_t j) { return values[static_cast<size_t>(i * columns + j)]; }
+  double operator()(int64_t i, int64_t j) const { return values[static_cast<size_t>(i * columns + j)]; }
+  double* row(int64_t i) { return values.data() + i * columns; }
+  const double* row(int64_t i) const { return values.data() + i * columns; }
+};
+
+/// The matrices of a tile, lower triangles in the order in which its rows are made; all but `system` are of
+/// magnitudes, not below the exact ones.
+struct DeltaTile {
+  TileMatrix system;    ///< 1 + N, in doubles
+  TileMatrix unit;      ///< 1 + |N|, term by term
+  TileMatrix exact;     ///< |X|
+  TileMatrix inverse;   ///< |X^|
+  TileMatrix residual;  ///< |R|
+
+  /// `system`: 1 + N; `unit` as above; `decays`: what decays may add to |N|.
+  DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, double solve);
+  /// Of the transposed system, rows in reversed order.
+  DeltaTile backwards() const;
+
+ private:
+  DeltaTile() = default;
+};
+
+/// What is read for a tile, n x V, and how errors of the state go on from row to row.
+struct TileReads {
+  TileMatrix y;     ///< as doubles have it
+  TileMatrix own;   ///< how far that may be off
+  TileMatrix size;  ///< at least |y^|
+  TileMatrix dy;    ///< at least |dy|
+  /// Of each row: by how much the state's error enters its update, and eps then the state's error; n x V:
+  /// what that is multiplied by on the way to the next row.
+  std::vector<double> reading, entering;
+  TileMatrix carried;
+};
+
+struct TileUpdates {
+  TileMatrix update, residual;  ///< at least |u^| and |eps|
+};
+
+/// `error`: of each column of the state before the tile.
+TileUpdates updates_of(const DeltaTile&, const TileReads&, const Arithmetic&, std::vector<double> error);
+
+}  // namespace assay

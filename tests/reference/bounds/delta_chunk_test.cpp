@@ -1,0 +1,283 @@
+// Bounds of chunked delta rules against a chunked evaluation whose operands are rounded as it declares.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/reference/random_problem.h"
+
+namespace assay {
+namespace bounds_delta_chunk_test {
+
+using Rows = std::vector<std::vector<double>>;
+Rows zeros(int64_t rows, int64_t columns) {
+  return Rows(static_cast<size_t>(rows), std::vector<double>(static_cast<size_t>(columns), 0));
+}
+
+constexpr double u = 0x1p-8;  ///< bf16's
+constexpr size_t kChunk = 8, kTile = 4;
+
+double rounded(double x) {
+  return decode(Dtype::bf16, encode(Dtype::bf16, x));
+}
+
+/// One head of kda in chunks of tiles. What tensor cores take is rounded to bf16, all else are doubles.
+struct Chunked {
+  const Problem& p;
+  Rows q, k, v, g, d_o, S, G;
+  std::vector<double> beta;
+  size_t T, K, V;
+  /// Makes an inverse of a unit lower triangle.
+  Rows (*inverse)(const Rows&);
+  Rows o, u_, dq, dk, dv, dg, dbeta;
+  std::vector<Rows> starts;  ///< S at the start of each chunk
+
+  Chunked(const RandomProblem& drawn, Rows (*inverse)(const Rows&)) : p(drawn.problem), inverse(inverse) {
+    const auto rows = [&](const char* name, int64_t n, int64_t width) {
+      Rows y = zeros(n, width);
+      for (int64_t i = 0; i < n * width; ++i)
+        y[static_cast<size_t>(i / width)][static_cast<size_t>(i % width)] = drawn.inputs.at(name).value(i);
+      return y;
+    };
+    const Sizes& s = p.sizes;
+    T = static_cast<size_t>(s.T), K = static_cast<size_t>(s.K), V = static_cast<size_t>(s.V);
+    q = rows("q", s.T, s.K), k = rows("k", s.T, s.K), v = rows("v", s.T, s.V), g = rows("g", s.T, s.K);
+    d_o = rows("do", s.T, s.V), S = rows("initial_state", s.K, s.V), G = rows("dfinal_state", s.K, s.V);
+    for (const auto& row : rows("beta", s.T, 1)) beta.push_back(row[0]);
+    o = u_ = dv = zeros(s.T, s.V), dq = dk = dg = zeros(s.T, s.K), dbeta = zeros(s.T, 1);
+  }
+  /// e^{g_{from+1} + .. + g_to}
+  double weight(size_t from, size_t to, size_t c) const {
+    double sum = 0;
+    for (size_t t = from + 1; t <= to; ++t) sum += g[t][c];
+    return std::exp(sum);
+  }
+  double pair(const Rows& x, size_t i, size_t j) const {
+    double sum = 0;
+    for (size_t c = 0; c < K; ++c) sum += x[i][c] * k[j][c] * weight(j, i, c);
+    return sum;
+  }
+  Rows inverse_of_tile(size_t first, size_t n) const {
+    Rows N = zeros(static_cast<int64_t>(n), static_cast<int64_t>(n));
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j <= i; ++j) N[i][j] = i == j ? 1 : beta[first + i] * pair(k, first + i, first + j);
+    return inverse(N);
+  }
+  /// Keys or queries by what they are read with: sum_c x_c e^.. S_cj, S as an operand.
+  double read_of(const Rows& state, const Rows& x, size_t start, size_t i, size_t j) const {
+    double sum = 0;
+    for (size_t c = 0; c < K; ++c) {
+      const double w = std::exp(g[start][c]) * weight(start, i, c);
+      sum += rounded(x[i][c] * w) * rounded(state[c][j]);
+    }
+    return sum;
+  }
+  double read(const Rows& x, size_t start, size_t i, size_t j) const { return read_of(S, x, start, i, j); }
+
+  void forward() {
+    for (size_t start = 0; start < T; start += kChunk) {
+      const size_t end = std::min(start + kChunk, T);
+      starts.push_back(S);
+      for (size_t first = start; first < end; first += kTile) {
+        const size_t n = std::min(kTile, end - first);
+        const Rows X = inverse_of_tile(first, n);
+        for (size_t j = 0; j < V; ++j) {
+          std::vector<double> y;
+          for (size_t i = first; i < first + n; ++i) {
+            y.push_back(v[i][j] - read(k, start, i, j));
+            for (size_t m = start; m < first; ++m) y.back() -= rounded(pair(k, i, m)) * u_[m][j];
+          }
+          for (size_t i = 0; i < n; ++i) {
+            double sum = 0;
+            for (size_t m = 0; m <= i; ++m) sum += rounded(X[i][m] * beta[first + m]) * rounded(y[m]);
+            u_[first + i][j] = rounded(sum);
+          }
+        }
+      }
+      for (size_t i = start; i < end; ++i)
+        for (size_t j = 0; j < V; ++j) {
+          o[i][j] = read(q, start, i, j);
+          for (size_t m = start; m <= i; ++m) o[i][j] += rounded(pair(q, i, m)) * u_[m][j];
+          o[i][j] *= p.scale;
+        }
+      for (size_t c = 0; c < K; ++c)
+        for (size_t j = 0; j < V; ++j) {
+          S[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
+          for (size_t m = start; m < end; ++m) S[c][j] += rounded(k[m][c] * weight(m, end - 1, c)) * u_[m][j];
+        }
+    }
+  }
+
+  // Backward. dr is dv here; G: of the chunk's last token, behind it.
+
+  /// k_i^T G_i without what the tokens from `taken` on have taken.
+  double pulled(size_t i, size_t end, size_t taken, size_t j) const {
+    double sum = 0;
+    for (size_t c = 0; c < K; ++c) sum += rounded(k[i][c] * weight(i, end - 1, c)) * rounded(G[c][j]);
+    for (size_t m = i; m < end; ++m) sum += p.scale * rounded(pair(q, m, i)) * d_o[m][j];
+    for (size_t m = taken; m < end; ++m) sum -= rounded(pair(k, m, i)) * dv[m][j];
+    return sum;
+  }
+  void take_tile(size_t first, size_t n, size_t end) {
+    const Rows X = inverse_of_tile(first, n);
+    for (size_t j = 0; j < V; ++j) {
+      std::vector<double> y;
+      for (size_t i = first; i < first + n; ++i) y.push_back(pulled(i, end, first + n, j));
+      for (size_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (size_t m = i; m < n; ++m) sum += rounded(X[m][i] * beta[first + i]) * rounded(y[m]);
+        dv[first + i][j] = rounded(sum);
+      }
+    }
+  }
+  void gradients_of(size_t i, size_t start, size_t end) {
+    const Rows& S0 = starts[start / kChunk];
+    for (size_t c = 0; c < K; ++c) {
+      dq[i][c] = dk[i][c] = dg[i][c] = 0;
+      for (size_t j = 0; j < V; ++j) {
+        double before = std::exp(g[start][c]) * weight(start, i, c) * S0[c][j];
+        for (size_t m = start; m < i; ++m) before += k[m][c] * weight(m, i, c) * u_[m][j];
+        double behind = weight(i, end - 1, c) * G[c][j];
+        for (size_t m = i; m < end; ++m) behind += p.scale * q[m][c] * weight(i, m, c) * d_o[m][j];
+        for (size_t m = i + 1; m < end; ++m) behind -= k[m][c] * weight(i, m, c) * dv[m][j];
+        dq[i][c] += p.scale * rounded(before + k[i][c] * u_[i][j]) * d_o[i][j];
+        dk[i][c] += behind * u_[i][j] - before * dv[i][j];
+        dg[i][c] += before * (behind - k[i][c] * dv[i][j]);
+      }
+    }
+    for (size_t j = 0; j < V; ++j) {
+      double r = v[i][j] - read_of(S0, k, start, i, j);
+      for (size_t m = start; m < i; ++m) r -= rounded(pair(k, i, m)) * u_[m][j];
+      dbeta[i][0] += pulled(i, end, i + 1, j) * r;
+    }
+  }
+  void backward() {
+    for (size_t start = (T - 1) / kChunk * kChunk;; start -= kChunk) {
+      const size_t end = std::min(start + kChunk, T);
+      for (size_t first = start + (end - 1 - start) / kTile * kTile;; first -= kTile) {
+        take_tile(first, std::min(kTile, end - first), end);
+        if (first == start) break;
+      }
+      for (size_t i = start; i < end; ++i) gradients_of(i, start, end);
+      for (size_t c = 0; c < K; ++c)
+        for (size_t j = 0; j < V; ++j) {
+          G[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
+          for (size_t m = start; m < end; ++m) {
+            const double w = std::exp(g[start][c]) * weight(start, m, c);
+            G[c][j] += p.scale * rounded(q[m][c] * w) * d_o[m][j] - rounded(k[m][c] * w) * dv[m][j];
+          }
+        }
+      if (start == 0) break;
+    }
+  }
+};
+
+/// By substitution in doubles.
+Rows substituted(const Rows& N) {
+  Rows X = zeros(static_cast<int64_t>(N.size()), static_cast<int64_t>(N.size()));
+  for (size_t j = 0; j < N.size(); ++j)
+    for (size_t i = j; i < N.size(); ++i) {
+      X[i][j] = i == j ? 1 : 0;
+      for (size_t m = j; m < i; ++m) X[i][j] -= N[i][m] * X[m][j];
+    }
+  return X;
+}
+/// A series cut short: 1 - L + L^2.
+Rows cut_short(const Rows& N) {
+  const size_t n = N.size();
+  Rows X = zeros(static_cast<int64_t>(n), static_cast<int64_t>(n));
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j <= i; ++j) {
+      X[i][j] = i == j ? 1 : -N[i][j];
+      for (size_t m = j + 1; m < i; ++m) X[i][j] += N[i][m] * N[m][j];
+    }
+  return X;
+}
+
+Arithmetic declared() {
+  Arithmetic a;
+  a.chunk = kChunk, a.solve_tokens = kTile;
+  a.removal = a.solved = a.readout = 2.01 * u, a.update = a.write = u;
+  a.solve = a.boundary = 0x1p-40, a.decay_per_nat = 0x1p-40;
+  return a;
+}
+
+enum class Kind { drawn, collinear, twice };
+
+void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p) {
+  RandomShape shape;
+  shape.T = 21, shape.K = 5, shape.V = 3, shape.cotangents = true, shape.dtype = Dtype::bf16;
+  draw_problem_of(find_operator("kda"), decay, shape, seed, p);
+  Tensor &k = p.at("k"), &beta = p.at("beta");
+  for (int64_t i = 0; kind != Kind::drawn && i < k.size(); ++i)
+    k.set(i, (i % 5 == 0 ? 0.875 : 0.25) + (i % 11 == 0 ? 0.01 : 0));
+  for (int64_t i = 0; kind != Kind::drawn && i < beta.size(); ++i) beta.set(i, kind == Kind::twice ? 2 : 1);
+}
+
+struct Judged {
+  int64_t outside = 0;
+  double largest = 0;  ///< error over bound
+
+  void judge(const ReferenceOutput& out, const Rows& got) {
+    const size_t width = got[0].size();
+    for (size_t i = 0; i < out.mid.size(); ++i) {
+      const double error = std::fabs(got[i / width][i % width] - out.mid[i]) - out.rad[i];
+      outside += !(error <= out.bound[i]);
+      largest = std::fmax(largest, error / out.bound[i]);
+    }
+  }
+};
+
+enum Direction { forward, backward };
+
+Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t seed,
+                  Rows (*inverse)(const Rows&)) {
+  RandomProblem p;
+  draw(kind, decay, seed, p);
+  p.problem.arithmetic = declared();
+  AdjointArithmetic& d = p.problem.adjoint;
+  d.state = d.adjoint = declared();
+  d.value_readout = d.gate_readout = 0x1p-40, d.inner = 2.01 * u;
+  Chunked chunked(p, inverse);
+  chunked.forward();
+  Judged judged;
+  if (direction == forward) {
+    const ReferenceResult y = find_operator("kda").evaluate(p.problem);
+    judged.judge(y.outputs[0], chunked.o), judged.judge(y.outputs[1], chunked.S);
+    return judged;
+  }
+  chunked.backward();
+  const std::map<std::string, const Rows*> got = {{"dq", &chunked.dq},       {"dk", &chunked.dk},
+                                                  {"dv", &chunked.dv},       {"dg", &chunked.dg},
+                                                  {"dbeta", &chunked.dbeta}, {"dinitial_state", &chunked.G}};
+  for (const ReferenceOutput& out : find_operator("kda").evaluate_adjoint(p.problem).outputs)
+    judged.judge(out, *got.at(out.name));
+  return judged;
+}
+
+const char* const kDecays[] = {"none", "near-one", "logsigmoid", "strong", "reset", "extreme"};
+
+TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_not_vacuous) {
+  for (const Direction direction : {forward, backward})
+    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice}) {
+      double largest = 0;
+      for (const char* decay : kDecays)
+        for (uint64_t seed = 1; seed <= 12; ++seed) {
+          const Judged judged = judged_run(direction, kind, decay, seed, &substituted);
+          EXPECT_EQ(judged.outside, 0) << decay << " seed " << seed << " error / bound " << judged.largest;
+          largest = std::fmax(largest, judged.largest);
+        }
+      EXPECT_GT(largest, 0.05);
+    }
+}
+
+TEST(DeltaChunkBound, of_an_inverse_declared_precise_sees_a_series_that_is_cut_short) {
+  for (const Direction direction : {forward, backward}) {
+    int64_t outside = 0;
+    for (uint64_t seed = 1; seed <= 5; ++seed)
+      outside += judged_run(direction, Kind::twice, "none", seed, &cut_short).outside;
+    EXPECT_GT(outside, 0) << direction;
+  }
+}
+
+}  // namespace bounds_delta_chunk_test
+}  // namespace assay
