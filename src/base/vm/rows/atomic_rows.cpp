@@ -61,12 +61,7 @@ bool atomic_by_space(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-<<<<<<< HEAD
-/// red.async (PTX ISA, "red.async"): in another block's shared memory, its bytes completing at an mbarrier
-/// there.
-=======
 /// red.async (PTX ISA, "red.async"): in another block's shared memory, its bytes completing at an mbarrier.
->>>>>>> main
 template <class T, class F>
 bool reduce_async(Warp& warp, const Op& op, uint32_t mask) {
   Op plain = op;
