@@ -94,6 +94,9 @@ void put_together(Defect& a, Defect&& b) {
   if (rank_of(b.shown) < rank_of(a.shown)) std::swap(a.shown, b.shown);
   Verification &to = a.shown, &from = b.shown;
   std::move(from.also.begin(), from.also.end(), std::back_inserter(to.also));
+  for (const std::string& failure : from.properties_failed)
+    if (std::find(to.properties_failed.begin(), to.properties_failed.end(), failure) == to.properties_failed.end())
+      to.properties_failed.push_back(failure);
   if (to.diagnosis.empty()) to.diagnosis = from.diagnosis;
   if (to.lines.empty()) to.lines = from.lines;
   if (!to.entry || from.origin) to.entry = from.origin ? from.origin->where : from.entry;
