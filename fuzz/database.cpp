@@ -302,6 +302,42 @@ std::vector<Verification> Database::findings_of(int64_t run) const {
   return found;
 }
 
+int64_t Database::merge(const std::filesystem::path& other) {
+  { const Database checked(other, Access::read); }  // of this schema
+  if (std::filesystem::equivalent(other, path_))
+    throw BadInput(fmt::format("{}: cannot be merged with itself", path_.string()));
+  Statement(handle_.get(), path_, "ATTACH ? AS other").bind(other.string()).run();
+  execute("BEGIN IMMEDIATE");
+  std::vector<int64_t> fresh;
+  {
+    Statement query(
+        handle_.get(), path_,
+        "SELECT id FROM other.run AS o WHERE NOT EXISTS(SELECT 1 FROM main.run AS m WHERE "
+        "m.started=o.started AND m.kernels=o.kernels AND m.seed=o.seed AND m.document=o.document) "
+        "ORDER BY id");
+    while (query.step()) fresh.push_back(query.integer(0));
+  }
+  for (const int64_t old : fresh) {
+    Statement(handle_.get(), path_,
+              "INSERT INTO main.run(started, kernels, backend, seed, document) "
+              "SELECT started, kernels, backend, seed, document FROM other.run WHERE id=?")
+        .bind(old)
+        .run();
+    const int64_t run = sqlite3_last_insert_rowid(handle_.get());
+    for (const char* rows : {"INSERT INTO main.finding(run, found, kernel, cause, token, first_token, "
+                             "occurrences, shrunk, document) "
+                             "SELECT ?, found, kernel, cause, token, first_token, occurrences, shrunk, "
+                             "document FROM other.finding "
+                             "WHERE run=? ORDER BY id",
+                             "INSERT OR IGNORE INTO main.corpus(run, kernel, token, feature) "
+                             "SELECT ?, kernel, token, feature FROM other.corpus WHERE run=? ORDER BY id"})
+      Statement(handle_.get(), path_, rows).bind(run).bind(old).run();
+  }
+  execute("COMMIT");
+  execute("DETACH other");
+  return static_cast<int64_t>(fresh.size());
+}
+
 std::vector<StoredRun> Database::runs() const {
   std::vector<StoredRun> all;
   Statement query(handle_.get(), path_, "SELECT id, started, document FROM run ORDER BY id");

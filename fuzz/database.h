@@ -63,6 +63,9 @@ class Database {
   /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is
   /// none.
   std::optional<FuzzRun> latest_run() const;
+  /// Takes over all runs of another file, with their findings and what they reached, in one transaction. Runs
+  /// that are here already, as after merging twice, are left out; returns how many were not.
+  int64_t merge(const std::filesystem::path& other);
   /// All runs with their findings, the oldest first.
   std::vector<StoredRun> runs() const;
 

@@ -75,6 +75,9 @@ class Fuzzer {
         budget_(options.cases == 0 ? options.time_s : 0, options.interrupted,
                 [jobs = workers(options.jobs)] { return seconds_compiling() / jobs; }),
         shares_(kernels.size()) {
+    if (options.cases > 0 && options.cases < options.shard.of)
+      throw BadInput(fmt::format("{} cases for {} shards: give at least one for each by --cases",
+                                 options.cases, options.shard.of));
     for (const Kernel* kernel : kernels) {
       run_.kernels.push_back(kernel->name);
       records_.emplace_back(*kernel);
@@ -193,7 +196,14 @@ class Fuzzer {
 
   bool finished() const { return !budget_.timed() && taken() == wanted(); }
   int64_t taken() const { return reports_.taken(); }
-  int64_t wanted() const { return options_.cases + known_cases_; }
+  int64_t wanted() const {
+    return options_.shard.end(options_.cases) - options_.shard.begin(options_.cases) + known_cases_;
+  }
+  /// Number, in the whole run, of the first case that this shard draws.
+  int64_t first_drawn() const {
+    constexpr int64_t kFarApart = int64_t{1} << 40;
+    return budget_.timed() ? (options_.shard.number - 1) * kFarApart : options_.shard.begin(options_.cases);
+  }
 
   /// Draws the next block, once the block that it has to know has been taken entirely.
   void make_block() {
@@ -210,13 +220,13 @@ class Fuzzer {
         shares_.begin(index_of(*ready_.back().kernel));
         continue;
       }
-      const size_t k =
-          budget_.timed() ? shares_.least_served() : static_cast<size_t>(made_) % kernels_.size();
+      const size_t k = budget_.timed() ? shares_.least_served()
+                                       : static_cast<size_t>(first_drawn() + made_) % kernels_.size();
       shares_.begin(k);
       Trial trial;
       trial.index = made_;
       trial.kernel = kernels_[k];
-      const auto index = static_cast<uint64_t>(made_ - known_cases_);
+      const auto index = static_cast<uint64_t>(first_drawn() + made_ - known_cases_);
       const Operator& op = find_operator(trial.kernel->operator_name);
       const bool far = options_.far && far_due(options_.seed, index);
       trial.case_ = far ? draw_far_case(*trial.kernel, op, options_.seed, index)
@@ -267,6 +277,7 @@ class Fuzzer {
   }
 
   void queue_rerun(const Case& c, bool shrunk) {
+    if (!options_.shard.takes(reruns_++)) return;
     const auto named = [&](const Kernel* kernel) { return kernel->name == c.kernel; };
     const auto kernel = std::find_if(kernels_.begin(), kernels_.end(), named);
     const auto queued = [&](const Trial& trial) { return trial.case_ == c; };
@@ -444,7 +455,8 @@ class Fuzzer {
   std::deque<Trial> ready_, known_queue_;
   std::deque<size_t> to_shrink_;
   InOrder<TrialReport> reports_;
-  FairShares shares_;  ///< of the kernels, where time is the budget
+  FairShares shares_;   ///< of the kernels, where time is the budget
+  int64_t reruns_ = 0;  ///< of all shards
   int64_t known_cases_ = 0, made_ = 0, shrinking_ = 0;
 
   std::vector<KernelRecord> records_;

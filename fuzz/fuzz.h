@@ -11,6 +11,7 @@
 
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
+#include "src/campaign/engine/shard.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
 #include "src/verification/diagnosis/origin.h"
@@ -22,6 +23,9 @@ struct FuzzOptions {
   double time_s = 60;  ///< seconds; used where cases = 0
   uint64_t seed = 0;   ///< with `cases`, it and the corpus in `db` decide the run, whatever `jobs` is
   int jobs = 0;        ///< cases in flight; 0: all cores. Each case runs on one thread
+  /// Of a run that is shared out: `cases` are those of all shards, of which each draws its own from what it
+  /// has seen itself. All have the one seed.
+  Shard shard;
   std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
   bool known_first = false;  ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
   std::vector<Case> first;   ///< cases of earlier findings to rerun before that; of other kernels: left out

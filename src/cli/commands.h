@@ -21,6 +21,7 @@ void add_trace(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_sweep(CLI::App& app, int& status);
 void add_report(CLI::App& app, int& status);
+void add_merge(CLI::App& app, int& status);
 void add_capsule(CLI::App&, int& status);
 void add_check(CLI::App&, int& status);
 void add_decode(CLI::App& app, int& status);

@@ -25,6 +25,7 @@
 #include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/print_defects.h"
+#include "src/cli/shard_option.h"
 #include "src/cli/whole_number.h"
 #include "src/result/tool.h"
 
@@ -72,7 +73,7 @@ void require_writable(const std::string& path) {
 
 struct DefectsCommand {
   std::vector<std::string> names = {"all"};
-  std::string time = "60s", json, markdown, tokens, check;
+  std::string time = "60s", json, markdown, tokens, check, shard;
   int jobs = 0, together = 1;
   int64_t cases = 0;
   uint64_t seed = 1;
@@ -97,7 +98,10 @@ struct DefectsCommand {
 
  private:
   int measure(const DefectsOptions& options) {
-    const std::vector<const Defect*> chosen = defects_named(names);
+    std::vector<const Defect*> chosen = defects_named(names);
+    const Shard part = parse_shard(shard);
+    int64_t number = 0;
+    std::erase_if(chosen, [&](const Defect*) { return !part.takes(number++); });
     for (const std::string& file : {json, markdown, tokens}) require_writable(file);
     std::vector<DefectTrial> trials = stored();
     const Console console(stdout);
@@ -200,6 +204,7 @@ void add_defects(CLI::App& app, int& status) {
   command->add_option("--time", o->time, "Of fuzzing each, as in 60s, 5m; compiling a defect comes on top")
       ->excludes(cases)
       ->capture_default_str();
+  add_shard_option(*command, o->shard, "Tries every N-th defect");
   command->add_option("--jobs", o->jobs, "Cases in flight (default: all cores)")
       ->check(whole_number(0, kMostThreads));
   command->add_option("--together", o->together, "Defects at once, each with --jobs")

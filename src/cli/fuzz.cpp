@@ -23,6 +23,7 @@
 #include "src/cli/missing_lines.h"
 #include "src/cli/output_options.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/shard_option.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
 #include "src/result/baseline.h"
@@ -77,7 +78,7 @@ class ConsoleListener : public Listener {
 };
 
 struct FuzzCommand {
-  std::string time = "60s", db = "assay.db", baseline;
+  std::string time = "60s", db = "assay.db", baseline, shard;
   std::optional<uint64_t> seed;
   KernelList what;
   EngineOptions engines;
@@ -150,7 +151,11 @@ struct FuzzCommand {
   int run() {
     findings.check();
     output.check();
+    options.shard = parse_shard(shard);
+    if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
     what.load();
+    if (!shard.empty() && !what.launch_files().empty())
+      throw BadInput(what.launch_files().front().path + ": --shard is of kernels, not of launch files");
     const std::optional<Baseline> known = known_findings();
     if (what.kernels().empty() && options.known_first)
       throw BadInput("--known-first: findings of launch files are not kept in the database");
@@ -201,6 +206,8 @@ void add_fuzz(CLI::App& app, int& status) {
           "(default: drawn, and printed)")
       ->check(whole_number(0, UINT64_MAX))
       ->group(budget);
+  add_shard_option(*command, o->shard, "Part I of N of the run: draws its part of --cases, for itself")
+      ->group(budget);
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
       ->check(whole_number(1, kMostThreads))
       ->group(budget);
@@ -223,10 +230,9 @@ void add_fuzz(CLI::App& app, int& status) {
           "not fail the run")
       ->type_name("RESULT.json|assay.db")
       ->group(results);
-  o->options.min_cases = 1;
   command
       ->add_option(
-          "--min-cases", o->options.min_cases,
+          "--min-cases", o->min_cases,
           "Cases that must be judged of each kernel: with fewer the run is inconclusive, exit status 1")
       ->check(whole_number(0, 1'000'000'000))
       ->group("Continuous integration")

@@ -26,6 +26,9 @@ constexpr HelpRow kRows[] = {
     {"defects",
      "  assay defects gla.chunk@S1\n"
      "  assay defects --seed 1 --json defects.json\n"},
+    {"merge",
+     "  assay merge 1.json 2.json --out all.json\n"
+     "  assay merge 1.db 2.db --out assay.db\n"},
     {"mutate",
      "  assay mutate gla.fused_recurrent --mutants 50 --seed 1\n"
      "  assay mutate --ptx mine.ptx --plan plan.json --mutants 20\n"},

@@ -21,6 +21,7 @@
 #include "src/cli/duration.h"
 #include "src/cli/program_options.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/shard_option.h"
 #include "src/cli/whole_number.h"
 
 namespace assay::cli {
@@ -29,7 +30,7 @@ namespace {
 struct MutateCommand {
   KernelOptions own;
   MutateOptions options;
-  std::string time, arch = "sm_90", json, direction;
+  std::string time, arch = "sm_90", json, direction, shard;
   ProgramOptions program;
   double fail_under = 0, tolerance = 0;
   bool details = false;
@@ -47,6 +48,9 @@ struct MutateCommand {
 
   int run() {
     const bool is_file = is_launch_file(own.name());
+    options.shard = parse_shard(shard);
+    if (is_file && !shard.empty())
+      throw BadInput(own.name() + ": --shard is of kernels, not of launch files");
     if (!is_file && tolerance != 0) throw BadInput("--tolerance is of launch files: kernels have bounds");
     const Kernel* const kernel = is_file ? nullptr : &own.kernel();
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
@@ -111,6 +115,7 @@ void add_mutate(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_option("--direction", o->direction,
                       "forward, backward or both (default: all that the kernel has)");
+  add_shard_option(*command, o->shard, "Every N-th mutant, and its part of --mutants");
   command->add_option("--time", o->time, "Ends the run after so long, as in 60s, 5m; the rest is untried");
   command->add_option("--jobs", o->options.jobs, "Mutants in flight (default: all cores)")
       ->check(whole_number(0, kMostThreads));

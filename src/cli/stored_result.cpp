@@ -26,6 +26,10 @@ nlohmann::json parse_result(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
+bool is_database(const std::string& path) {
+  return is_sqlite(read_file(path));
+}
+
 nlohmann::json read_result(const std::string& path) {
   const std::string bytes = read_file(path);
   if (!is_sqlite(bytes)) return parse_result(path, bytes);

@@ -16,6 +16,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/output_options.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/shard_option.h"
 #include "src/cli/whole_number.h"
 
 namespace assay::cli {
@@ -27,7 +28,7 @@ struct SweepCommand {
   EngineOptions engines;
   OutputOptions output;
   std::vector<std::string> over, compare;
-  std::string compare_ptx, compare_plan;
+  std::string compare_ptx, compare_plan, shard;
   SweepOptions options;
   std::optional<Kernel> other_build;
 
@@ -51,6 +52,7 @@ struct SweepCommand {
 
   int run() {
     options.kernels = kernels();
+    options.shard = parse_shard(shard);
     for (const std::string& text : over) options.dimensions.push_back(parse_dimension(text));
     if (options.dimensions.empty())
       throw BadInput("nothing to sweep over: give --over OPTION=VALUES, as in --over length=64..4096");
@@ -126,6 +128,7 @@ void add_sweep(CLI::App& app, int& status) {
   command->add_option("--jobs", o->options.jobs, "Runs at once (default: all cores)")
       ->check(whole_number(0, kMostThreads))
       ->group(what);
+  add_shard_option(*command, o->shard, "Runs every N-th point")->group(what);
   o->cases.add_to(*command);
   o->engines.add_to(*command);
   o->output.add_to(*command);

@@ -95,7 +95,8 @@ void put_together(Defect& a, Defect&& b) {
   Verification &to = a.shown, &from = b.shown;
   std::move(from.also.begin(), from.also.end(), std::back_inserter(to.also));
   for (const std::string& failure : from.properties_failed)
-    if (std::find(to.properties_failed.begin(), to.properties_failed.end(), failure) == to.properties_failed.end())
+    if (std::find(to.properties_failed.begin(), to.properties_failed.end(), failure) ==
+        to.properties_failed.end())
       to.properties_failed.push_back(failure);
   if (to.diagnosis.empty()) to.diagnosis = from.diagnosis;
   if (to.lines.empty()) to.lines = from.lines;

@@ -119,6 +119,15 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"trace gla.chunk --element o", "write it as o[0,16,0,3]"},
       {"trace gla.chunk --element 'o[0,1,0]'", "element 'o[0,1,0]'"},
       {"trace gla.chunk --depth 0", "--depth: 0 is not a whole number from 1 to"},
+      {"merge gone.json --out all.json", "gone.json: cannot be opened"},
+      {"merge text.json --out all.json", "neither a result in JSON nor an assay.db"},
+      {"merge text.json ./text.json --out all.json", "named twice"},
+      {"merge other.json --out all.json", "of kind 'verification'"},
+      {"fuzz gla.chunk --shard 2/4", "give all shards one --seed"},
+      {"fuzz gla.chunk --seed 1 --shard 5/4", "'5/4' is not one of 1/N to N/N"},
+      {"sweep gla.chunk --over length=4 --shard 2/2", "fewer points than shards"},
+      {"mutate gla.chunk --shard 0/2", "'0/2' is not one of"},
+      {"defects --shard x", "'x' is not one of"},
       {"report gone.json", "gone.json: cannot be opened"},
       {"report text.json", "neither a result in JSON nor an assay.db"},
       {"report other.json", "schema"},
@@ -251,7 +260,8 @@ TEST(Cli, EveryTableIsListedInEveryForm) {
 
 TEST(Cli, TablesAndHelpFitAHundredColumnsWhereNoTerminalSays) {
   const ScratchFolder here;
-  for (const std::string what : {"list operators", "list kernels", "list decays", "fuzz --help", "verify --help"}) {
+  for (const std::string what :
+       {"list operators", "list kernels", "list decays", "fuzz --help", "verify --help"}) {
     std::istringstream lines(run_assay(what, here).out);
     for (std::string line; std::getline(lines, line);)
       EXPECT_TRUE(line.size() <= 100 || line.find(' ', 30) == line.npos || line.starts_with("  assay "))
@@ -261,8 +271,9 @@ TEST(Cli, TablesAndHelpFitAHundredColumnsWhereNoTerminalSays) {
 
 TEST(Cli, EveryCommandsHelpEndsWithTwoExamplesOfIt) {
   const ScratchFolder here;
-  for (const std::string command : {"list", "verify", "inspect", "fuzz", "defects", "mutate", "trace", "replay", "sweep",
-                                    "report", "decode", "check", "run", "capsule"}) {
+  for (const std::string command :
+       {"list", "verify", "inspect", "fuzz", "defects", "mutate", "trace", "replay", "sweep", "report",
+        "decode", "check", "run", "capsule", "merge"}) {
     const std::string help = run_assay(command + " --help", here).out;
     const size_t examples = help.find("Examples:\n");
     ASSERT_NE(examples, help.npos) << command;
@@ -281,7 +292,8 @@ TEST(Cli, SaysWhatWasMeant) {
       {"verify gla.chunk --dtype float16", "unknown number format 'float16': it is called fp16 here"},
       {"verify gla", "gla is an operator: name one of its kernels: gla.chunk, "},
       {"verify gla.chunk --inputs x.pt", "PyTorch's own format"},
-      {"verify --ptx k.cu --plan " ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json", "CUDA C++, not PTX: compile it"},
+      {"verify --ptx k.cu --plan " ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json",
+       "CUDA C++, not PTX: compile it"},
       {"fuzz gla.fused_recurrent --cases 1 --sarif gone/x.sarif", "there is no folder gone"},
       {"fuzz gla.fused_recurrent --cases 1 --source-root gone", "--source-root gone: no folder"},
   };
@@ -294,7 +306,8 @@ TEST(Cli, SaysWhatWasMeant) {
 
 TEST(Cli, OneRunFuzzesSeveralKernelsOfOnesOwnAndOurs) {
   const ScratchFolder here;
-  nlohmann::json plan = nlohmann::json::parse(read_file(ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json"));
+  nlohmann::json plan =
+      nlohmann::json::parse(read_file(ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json"));
   for (const char* name : {"one", "two"}) {
     plan["name"] = name;
     write_file(here / (std::string(name) + ".json"), plan.dump());
@@ -306,7 +319,8 @@ TEST(Cli, OneRunFuzzesSeveralKernelsOfOnesOwnAndOurs) {
   EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
   const auto document = nlohmann::json::parse(read_file(here / "x.json"));
   EXPECT_EQ(document.at("kernels"), (std::vector<std::string>{"one", "two", "merge_heads.fused"}));
-  const Ran few = run_assay("fuzz merge_heads.fused --cases 2 --min-cases 3 --seed 1 --backend vm --db ''", here);
+  const Ran few =
+      run_assay("fuzz merge_heads.fused --cases 2 --min-cases 3 --seed 1 --backend vm --db ''", here);
   EXPECT_EQ(few.status, 1);
   EXPECT_NE(few.out.find("inconclusive"), std::string::npos) << few.out;
 }

@@ -195,5 +195,40 @@ TEST_F(DatabaseTest, NothingCommittedIsLostWhenTheProcessIsKilled) {
   }
 }
 
+TEST_F(DatabaseTest, MergingTakesOverRunsFindingsAndCorpusOnce) {
+  const fs::path second = folder_ / "second.db";
+  int64_t number = 0;
+  for (const fs::path& path : {file(), second}) {
+    Database database(path);
+    FuzzRun run;
+    run.kernels = {"gla.chunk"}, run.seed = 4, run.cases = ++number;
+    const int64_t id = database.begin_run(run);
+    const int64_t row = database.add_finding(id, finding(number));
+    database.replace_finding(row, finding(number + 10));
+    database.count_occurrence(row);
+    database.add_corpus(id,
+                        {{"gla.chunk", "token" + std::to_string(number), "shared"},
+                         {"gla.chunk", "token" + std::to_string(number), "own" + std::to_string(number)}});
+  }
+  Database database(file());
+  EXPECT_EQ(database.merge(second), 1);
+  EXPECT_EQ(database.merge(second), 0) << "it is here already";
+  const std::vector<StoredRun> runs = database.runs();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].run.cases, 2);
+  ASSERT_EQ(runs[1].run.findings.size(), 1u);
+  EXPECT_EQ(runs[1].run.findings[0].token, finding(12).token);
+  const std::vector<StoredFinding> findings = database.findings();
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[1].occurrences, 2);
+  EXPECT_TRUE(findings[1].shrunk);
+  EXPECT_NE(findings[1].run, findings[0].run);
+  const std::vector<CorpusEntry> corpus = database.corpus();
+  ASSERT_EQ(corpus.size(), 3u);
+  EXPECT_EQ(corpus[0].token, "token1") << "a feature stays with its first case";
+  EXPECT_THROW(database.merge(file()), BadInput);
+  EXPECT_THROW(database.merge(folder_ / "none.db"), BadInput);
+}
+
 }  // namespace database_test
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "fuzz/database.h"
 #include "fuzz/properties.h"
@@ -82,6 +83,36 @@ TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyAndNineteenInTwentyPair
   EXPECT_EQ(pairs.what, "pairs of features");
   EXPECT_GE(pairs.reached, pairs.of * 19 / 20);
   EXPECT_LE(pairs.reached, pairs.of);
+}
+
+std::set<std::string> corpus_tokens(const fs::path& file) {
+  std::set<std::string> tokens;
+  for (const CorpusEntry& entry : Database(file, Access::read).corpus()) tokens.insert(entry.token);
+  return tokens;
+}
+
+TEST_F(FuzzTest, ShardsDrawCasesOfTheirOwnWhateverTheNumberOfJobs) {
+  int64_t cases = 0;
+  std::set<std::string> seen;
+  size_t tokens = 0;
+  for (int64_t number = 1; number <= 3; ++number) {
+    FuzzOptions options = with_cases(100, 11, 1);
+    options.shard = {number, 3};
+    const FuzzRun run = fuzzed("", options);
+    options.jobs = 3;
+    options.db = folder_ / (std::to_string(number) + ".db");
+    EXPECT_EQ(without_times(fuzzed("", options)), without_times(run)) << "shard " << number;
+    cases += run.cases;
+    const std::set<std::string> own = corpus_tokens(options.db);
+    tokens += own.size();
+    seen.insert(own.begin(), own.end());
+  }
+  EXPECT_EQ(cases, 100);
+  EXPECT_EQ(seen.size(), tokens) << "no case is of two shards";
+  EXPECT_GT(tokens, 30u);
+  FuzzOptions too_few = with_cases(2, 11, 1);
+  too_few.shard = {1, 3};
+  EXPECT_THROW(fuzzed("", too_few), BadInput);
 }
 
 TEST_F(FuzzTest, AnEngineWithOtherBitsIsAFinding) {

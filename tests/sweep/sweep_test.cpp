@@ -10,6 +10,7 @@
 
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/result/merged.h"
 #include "src/verification/verify/verify.h"
 #include "tests/result/schema_check.h"
 
@@ -219,6 +220,32 @@ TEST(Sweep, ItsDocumentHoldsAgainstTheSchemaAndComesBack) {
   const json document = to_json(ran());
   for (const std::string& error : check.errors(document)) ADD_FAILURE() << error;
   EXPECT_EQ(to_json(sweep_from_json(json::parse(document.dump()))), document);
+}
+
+TEST(Sweep, ItsShardsMergedAreTheWholeSweep) {
+  std::vector<json> documents;
+  for (int64_t number = 1; number <= 3; ++number) {
+    SweepOptions options = small();
+    options.shard = {number, 3};
+    documents.push_back(to_json(run(options)));
+    EXPECT_LT(documents.back()["cells"].size(), ran().cells.size());
+  }
+  // In any order.
+  std::vector<ResultPart> parts{{"3", &documents[2]}, {"1", &documents[0]}, {"2", &documents[1]}};
+  json all = timeless(sweep_from_json(merged(parts)));
+  const json whole = timeless(ran());
+  EXPECT_EQ(all["cells"], whole["cells"]);
+  EXPECT_EQ(all["complete"], true);
+  ASSERT_EQ(all["worst"].size(), whole["worst"].size());
+  for (const json& v : whole["worst"])
+    EXPECT_TRUE(std::any_of(all["worst"].begin(), all["worst"].end(), [&](const json& other) {
+      return other["token"] == v["token"];
+    })) << v["token"];
+  parts.pop_back();
+  EXPECT_EQ(merged(parts)["complete"], false);
+  parts.push_back(parts.front());
+  parts.back().source = "again";
+  EXPECT_THROW(merged(parts), BadInput);
 }
 
 }  // namespace

@@ -71,13 +71,15 @@ class Campaign {
     make_cases();
     if (budget_.over()) return std::move(run_);
     const Population& population = population_.emplace(cases_, options_.jobs);
-    run_.asked = std::min(options_.mutants, population.possible());
+    const int64_t asked = std::min(options_.mutants, population.possible());
+    run_.asked = options_.shard.end(asked) - options_.shard.begin(asked);
     run_.possible = population.possible();
     run_.places = static_cast<int64_t>(population.places().size());
     run_.cases = static_cast<int64_t>(cases_.size());
     run_.instructions = population.instructions();
     run_.instructions_reached = population.instructions_reached();
-    sequence_ = population.sequence(options_.seed);
+    for (const PossibleMutant& possible : population.sequence(options_.seed))
+      if (options_.shard.takes(drawn_++)) sequence_.push_back(possible);
     Engine engine;
     engine.run(options_.jobs, [this] { return next(); });
     for (MutantResult& result : results_.rest()) add(std::move(result));
@@ -88,13 +90,10 @@ class Campaign {
  private:
   /// All that a mutant's record depends on.
   std::string identity() const {
-    return nlohmann::json{{"commit", tool_commit()},
-                          {"kernel", kernel_.name},
-                          {"own", options_.own},
-                          {"arch", options_.machine.arch},
-                          {"directions", names_of(options_.directions)},
-                          {"drawn", options_.drawn},
-                          {"mutants", options_.mutants},
+    return nlohmann::json{{"commit", tool_commit()},        {"kernel", kernel_.name},
+                          {"shard", options_.shard.text()}, {"own", options_.own},
+                          {"arch", options_.machine.arch},  {"directions", names_of(options_.directions)},
+                          {"drawn", options_.drawn},        {"mutants", options_.mutants},
                           {"seed", options_.seed}}
         .dump();
   }
@@ -236,6 +235,7 @@ class Campaign {
   std::optional<Population> population_;
   std::vector<PossibleMutant> sequence_;
   std::vector<size_t> order_of_batch_;  ///< positions of cases
+  int64_t drawn_ = 0;                   ///< of all shards
   size_t begun_ = 0, batch_end_ = 0;    ///< in the sequence
   InOrder<MutantResult> results_;
   bool first_ = true;

@@ -10,6 +10,7 @@
 
 #include "kernels/kernel.h"
 #include "src/base/vm/machine.h"
+#include "src/campaign/engine/shard.h"
 #include "src/result/mutation.h"
 
 namespace assay {
@@ -17,6 +18,7 @@ namespace assay {
 struct MutateOptions {
   int64_t mutants = 200;
   uint64_t seed = 1;                  ///< decides the run, whatever `jobs` is, unless the time ends it
+  Shard shard;                        ///< every so many-th mutant, and its part of `mutants`
   std::vector<Direction> directions;  ///< of forward, backward; empty: all that the kernel has
   double time_s = 0;                  ///< 0: no limit. What is not classified then is "untried"
   int jobs = 0;                       ///< mutants in flight; 0: all cores

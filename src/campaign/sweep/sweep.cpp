@@ -33,6 +33,7 @@ struct Point {
 
 std::vector<Point> points_of(const SweepOptions& options) {
   std::vector<Point> points;
+  int64_t number = 0;
   std::vector<size_t> at(options.dimensions.size(), 0);
   for (bool more = true; more;) {
     Point point{nullptr, {}, options.base};
@@ -45,7 +46,7 @@ std::vector<Point> points_of(const SweepOptions& options) {
       point.kernel = kernel;
       point.case_.kernel = kernel->name;
       point.cost = estimated_cost(point.case_);
-      points.push_back(point);
+      if (options.shard.takes(number++)) points.push_back(point);
     }
     more = false;
     for (size_t i = at.size(); i-- > 0 && !more;) {
@@ -96,6 +97,8 @@ class Sweeper {
         budget_(0, options.interrupted),
         points_(points_of(options)),
         done_(points_.size()) {
+    if (points_.empty())
+      throw BadInput(fmt::format("--shard {}: the sweep has fewer points than shards", options.shard.text()));
     result_.backend = backend.name();
     result_.tolerance = options.tolerance;
     for (const Kernel* kernel : options.kernels) result_.kernels.push_back(kernel->name);
@@ -132,6 +135,7 @@ class Sweeper {
     nlohmann::json text = {{"commit", tool_commit()},    {"base", result_.base},
                            {"kernels", result_.kernels}, {"seeds", result_.seeds},
                            {"backend", result_.backend}, {"own", options_.replay_suffix}};
+    if (!options_.shard.whole()) text["shard"] = options_.shard.text();
     for (const SweepDimension& d : result_.dimensions) text["over"].push_back({d.option, d.values});
     return text.dump();
   }
@@ -250,7 +254,7 @@ class Sweeper {
 
   /// A sweep none of whose points can run is a mistake of the command line.
   void refuse_empty() const {
-    if (result_.cells.empty()) return;
+    if (result_.cells.empty() || !options_.shard.whole()) return;
     for (const SweepCell& cell : result_.cells)
       if (cell.verdict != CellVerdict::refused) return;
     throw BadInput(fmt::format("no point of the sweep can run; the first: {}", result_.cells.front().note));

@@ -8,6 +8,7 @@
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/base/vm/launch.h"
+#include "src/campaign/engine/shard.h"
 #include "src/campaign/sweep/dimension.h"
 #include "src/result/sweep_result.h"
 
@@ -19,6 +20,7 @@ struct SweepOptions {
   std::vector<Dimension> dimensions;   ///< the first varies slowest
   int seeds = 3;                       ///< consecutive ones from the base's
   double tolerance = 0;                ///< kept in the result, for its answers
+  Shard shard;                         ///< every so many-th point
   int jobs = 0;                        ///< runs at once; 0: all cores. Results do not depend on it
   vm::MachineOptions machine;          ///< of the run beside exact arithmetic
   std::string replay_suffix;           ///< what a replay line needs beside the token
