@@ -37,19 +37,21 @@ std::string tiles(const json& run) {
 std::string sparkline(const std::vector<double>& ratios) {
   constexpr double kHeight = 20, kStep = 4, kBar = 3;
   constexpr size_t kMost = 30;  // the largest
-  std::string bars;
+  std::string within, beyond;
   const size_t shown = std::min(ratios.size(), kMost);
   for (size_t i = 0; i < shown; ++i) {
     const double height = std::isfinite(ratios[i]) ? std::clamp(ratios[i], 0.02, 1.0) * kHeight : kHeight;
-    bars += fmt::format("<rect x=\"{:g}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:.1f}\"{}/>",
-                        kStep * static_cast<double>(i), kHeight - height, kBar, height,
-                        ratios[i] <= 1 ? "" : " class=\"bad\"");
+    (ratios[i] <= 1 ? within : beyond) += fmt::format(
+        "M{:g} {:g}v-{:.1f}h{:g}V{:g}z", kStep * static_cast<double>(i), kHeight, height, kBar, kHeight);
   }
-  return fmt::format(
+  const double width = kStep * static_cast<double>(std::max<size_t>(shown, 1));
+  std::string out = fmt::format(
       "<svg class=\"spark\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" "
-      "aria-label=\"error over bound of each output, format, decay and length\" "
-      "fill=\"currentColor\">{2}</svg>",
-      kStep * static_cast<double>(std::max<size_t>(shown, 1)), kHeight, bars);
+      "aria-label=\"error over bound of each output, format, decay and length\">",
+      width, kHeight);
+  if (!within.empty()) out += fmt::format("<path fill=\"currentColor\" d=\"{}\"/>", within);
+  if (!beyond.empty()) out += fmt::format("<path class=\"bad\" fill=\"currentColor\" d=\"{}\"/>", beyond);
+  return out + "</svg>";
 }
 
 /// What a reader of the first screen wants: of each kernel its cases, its worst error over bound, its

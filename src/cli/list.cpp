@@ -192,7 +192,7 @@ void print_text(const Listing& list) {
   if (cut)
     for (std::vector<std::string>& row : rows) row.resize(list.brief);
   console.table(rows, list.columns.size());
-  if (!list.note.empty()) console.prose(list.note);
+  if (!list.note.empty()) console.help(list.note);
   if (cut)
     console.line(fmt::format(
         "{} with --wide, --markdown or --json",

@@ -61,7 +61,6 @@ struct Defect {
 size_t rank_of(const Verification& v) {
   const auto rows = finding_kinds();
   const std::set<FindingKind> kinds = kinds_of(v);
-  if (v.checks && !v.checks->findings.empty() && v.outputs.empty()) return 0;
   if (v.cause.starts_with("check/") || v.cause.starts_with("trap/")) return 0;
   if (v.checks && !v.checks->findings.empty() && v.cause.starts_with("property/")) return 1;
   for (size_t i = 0; i < rows.size(); ++i)
