@@ -20,6 +20,7 @@
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
+#include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/budget.h"
 #include "src/campaign/engine/engine.h"
@@ -78,10 +79,8 @@ class Fuzzer {
     if (options.cases > 0 && options.cases < options.shard.of)
       throw BadInput(fmt::format("{} cases for {} shards: give at least one for each by --cases",
                                  options.cases, options.shard.of));
-    for (const Kernel* kernel : kernels) {
-      run_.kernels.push_back(kernel->name);
-      records_.emplace_back(*kernel);
-    }
+    for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
+    make_records();
     run_.backend = backend.name() + (options.peer ? " and " + options.peer->name() : "");
     run_.seed = options.seed;
     run_.checkout = options.checkout;
@@ -119,6 +118,15 @@ class Fuzzer {
     for (const KernelRecord& record : records_)
       if (record.accepted < options_.min_cases && !budget_.interrupted())
         run_.too_few.push_back({record.kernel().name, record.accepted});
+  }
+
+  /// What pairs of features a kernel takes is looked for by drawing: on all threads.
+  void make_records() {
+    std::vector<std::optional<KernelRecord>> made(kernels_.size());
+    parallel_for(std::ssize(kernels_), workers(options_.jobs),
+                 [&](int64_t k) { made[static_cast<size_t>(k)].emplace(*kernels_[static_cast<size_t>(k)]); });
+    records_.reserve(made.size());
+    for (std::optional<KernelRecord>& record : made) records_.push_back(*std::move(record));
   }
 
   /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden

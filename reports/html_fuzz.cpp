@@ -49,8 +49,9 @@ std::string sparkline(const std::vector<double>& ratios) {
       "<svg class=\"spark\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" "
       "aria-label=\"error over bound of each output, format, decay and length\">",
       width, kHeight);
-  if (!within.empty()) out += fmt::format("<path fill=\"currentColor\" d=\"{}\"/>", within);
-  if (!beyond.empty()) out += fmt::format("<path class=\"bad\" fill=\"currentColor\" d=\"{}\"/>", beyond);
+  if (!within.empty()) out += fmt::format("<path fill=\"currentColor\" d=\"{}\"></path>", within);
+  if (!beyond.empty())
+    out += fmt::format("<path class=\"bad\" fill=\"currentColor\" d=\"{}\"></path>", beyond);
   return out + "</svg>";
 }
 

@@ -23,6 +23,7 @@ constexpr int64_t kLargestSize = int64_t{1} << 40;
 
 /// "void scan<4>(float*)" of "_Z4scan..."; the name itself where it is no mangled one.
 std::string source_name_of(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "f" would be float
   int status = 0;
   char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
   std::string made = status == 0 && text ? text : name;
@@ -127,8 +128,12 @@ bool LaunchFile::accepts(const std::map<std::string, int64_t>& sizes) const {
 /// One program made of the document.
 class ProgramMaker {
  public:
-  ProgramMaker(const LaunchFile& file, const std::map<std::string, int64_t>& sizes, uint64_t seed)
-      : file_(file), root_(file.document_, "", file.path_), scope_(file.scope_of(sizes)) {
+  ProgramMaker(const LaunchFile& file, const std::map<std::string, int64_t>& sizes, uint64_t seed,
+               bool large_stay)
+      : file_(file),
+        large_stay_(large_stay),
+        root_(file.document_, "", file.path_),
+        scope_(file.scope_of(sizes)) {
     made_.name = file.name_, made_.seed = seed;
     for (const auto& [name, value] : scope_.variables) made_.sizes[name] = static_cast<int64_t>(value);
     made_.program.name = file.name_;
@@ -145,7 +150,7 @@ class ProgramMaker {
 
  private:
   void add_tensor(const std::string& name, const JsonNode& node) {
-    LaunchTensor read = read_launch_tensor(name, node, scope_, file_.folder_, made_.seed);
+    LaunchTensor read = read_launch_tensor(name, node, scope_, file_.folder_, made_.seed, large_stay_);
     Tensor& shape = shapes_[name];
     shape.name = name, shape.dtype = read.tensor.dtype, shape.axes = read.tensor.axes;
     using Use = LaunchTensor::Use;
@@ -245,14 +250,15 @@ class ProgramMaker {
   }
 
   const LaunchFile& file_;
+  const bool large_stay_;
   const JsonNode root_;
   const ExpressionScope scope_;
   std::map<std::string, Tensor> shapes_;
   Capsule made_;
 };
 
-Capsule LaunchFile::make(const std::map<std::string, int64_t>& sizes, uint64_t seed) const {
-  return ProgramMaker(*this, sizes, seed).make();
+Capsule LaunchFile::make(const std::map<std::string, int64_t>& sizes, uint64_t seed, bool large_stay) const {
+  return ProgramMaker(*this, sizes, seed, large_stay).make();
 }
 
 }  // namespace assay

@@ -37,8 +37,8 @@ class LaunchFile {
   bool accepts(const std::map<std::string, int64_t>& sizes) const;
   /// The program at these sizes (those left out have their values), random tensors by `seed`. Throws BadInput
   /// where an expression has no legal value, an entry is missing, or an argument is not what its parameter
-  /// takes.
-  Capsule make(const std::map<std::string, int64_t>& sizes, uint64_t seed) const;
+  /// takes. `large_stay`: of a run of some blocks; values of more than kLargestHeld bytes are not held.
+  Capsule make(const std::map<std::string, int64_t>& sizes, uint64_t seed, bool large_stay = false) const;
 
  private:
   ExpressionScope scope_of(const std::map<std::string, int64_t>& sizes) const;

@@ -37,12 +37,13 @@ LaunchFolder::LaunchFolder(const std::string& path) : path_(path) {
     document_path_ = (std::filesystem::path(path) / kLaunchDocument).string();
     return;
   }
-  const std::string bytes = read_file(path);
-  if (bytes.starts_with("PK")) {
-    files_ = parse_zip(bytes, path, "capsule", kMostBytes);
+  mapped_ = std::make_shared<const MappedFile>(path);
+  if (mapped_->bytes().starts_with("PK")) {
+    files_ = parse_zip(*mapped_, path, "capsule", kMostBytes, large_);
     closed_ = true, document_path_ = path + "/" + kLaunchDocument;
     return;
   }
+  mapped_ = nullptr;
   folder_ = std::filesystem::path(path).parent_path().string(), document_path_ = path;
 }
 
@@ -58,12 +59,22 @@ std::string LaunchFolder::read(const std::string& name) const {
   if (closed_ && !stays_inside(name))
     throw BadInput(fmt::format("{}: names {}, which is outside of it", document_path_, name));
   if (!files_) return read_file(path_of(name));
+  if (const auto large = large_.find(name); large != large_.end()) return std::string(large->second);
   const auto found = files_->find(name);
   if (found == files_->end()) throw BadInput(fmt::format("{}: the capsule has no {}", path_, name));
   return found->second;
 }
 
-TensorMap LaunchFolder::read_tensors(const std::string& name) const {
+TensorMap LaunchFolder::read_tensors(const std::string& name, bool large_stay) const {
+  if (closed_ && !stays_inside(name)) read(name);  // says so
+  if (large_stay && name.ends_with(".safetensors")) {
+    if (const auto large = large_.find(name); large != large_.end())
+      return parse_safetensors(large->second, path_of(name), mapped_);
+    if (!files_) {
+      const auto file = std::make_shared<const MappedFile>(path_of(name));
+      return parse_safetensors(file->bytes(), path_of(name), file);
+    }
+  }
   if (!closed_) return assay::read_tensors(path_of(name));
   const std::string bytes = read(name);
   return name.ends_with(".npz") ? parse_npz(bytes, path_of(name)) : parse_safetensors(bytes, path_of(name));

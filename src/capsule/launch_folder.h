@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "src/base/tensor/mapped_file.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/tensor/zip.h"
 
@@ -21,13 +22,17 @@ class LaunchFolder {
   std::string path_of(const std::string& name) const;
   /// Its bytes. Throws BadInput where there is none, or where a name leaves the folder.
   std::string read(const std::string& name) const;
-  /// Of a .safetensors or .npz file; beside a launch file also of a folder of .npy files.
-  TensorMap read_tensors(const std::string& name) const;
+  /// Of a .safetensors or .npz file; beside a launch file also of a folder of .npy files. `large_stay`:
+  /// tensors of more than kLargestHeld bytes stay in a .safetensors file (stored, where that is in a
+  /// capsule).
+  TensorMap read_tensors(const std::string& name, bool large_stay = false) const;
 
  private:
   std::string path_, document_path_, folder_;
-  bool closed_ = false;            ///< names stay inside
-  std::optional<ZipFiles> files_;  ///< of a capsule
+  bool closed_ = false;                            ///< names stay inside
+  std::optional<ZipFiles> files_;                  ///< of a capsule
+  std::map<std::string, std::string_view> large_;  ///< those of a capsule that stay in `mapped_`
+  std::shared_ptr<const MappedFile> mapped_;       ///< the capsule
 };
 
 /// The launch file's name inside a capsule.

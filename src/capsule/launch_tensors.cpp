@@ -107,15 +107,39 @@ DrawnValues drawn_between(const JsonNode& node, const ExpressionScope& scope) {
           DrawnRange{true, static_cast<double>(low), static_cast<double>(high), false}};
 }
 
-void fill(LaunchTensor& made, const DrawnValues& values, uint64_t seed) {
+/// Drawn one by one.
+class DrawnElements : public TensorSource {
+ public:
+  DrawnElements(Draw draw, RandomStream random, Dtype dtype)
+      : draw_(std::move(draw)), random_(random), dtype_(dtype) {}
+  uint64_t bits(int64_t flat) const override {
+    Tensor one("", dtype_, {{"", 1}});
+    one.set(0, draw_(random_, flat));
+    return one.bits(0);
+  }
+
+ private:
+  Draw draw_;
+  RandomStream random_;
+  Dtype dtype_;
+};
+
+/// Makes room for its elements, unless they are to be drawn one by one.
+void fill(LaunchTensor& made, const DrawnValues& values, uint64_t seed, bool large_stay) {
   Tensor& tensor = made.tensor;
   const RandomStream random(seed, tensor.name);
-  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, values.draw(random, i));
   made.drawn = values.range;
+  if (large_stay && tensor.bytes() > kLargestHeld) {
+    tensor.source = std::make_shared<DrawnElements>(values.draw, random, tensor.dtype);
+    return;
+  }
+  tensor = Tensor(tensor.name, tensor.dtype, tensor.axes);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, values.draw(random, i));
 }
 
 /// Fisher and Yates.
 void permute(Tensor& tensor, uint64_t seed) {
+  tensor = Tensor(tensor.name, tensor.dtype, tensor.axes);
   const RandomStream random(seed, tensor.name);
   std::vector<int64_t> order(static_cast<size_t>(tensor.size()));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -125,14 +149,14 @@ void permute(Tensor& tensor, uint64_t seed) {
     tensor.set(i, static_cast<double>(order[static_cast<size_t>(i)]));
 }
 
-Tensor read_stored(const JsonNode& node, const LaunchFolder& folder) {
+Tensor read_stored(const JsonNode& node, const LaunchFolder& folder, bool large_stay) {
   node.keys({"npy", "file", "name"});
   if (node.has("npy")) {
     const std::string name = node.get("npy", "").text();
     return parse_npy(folder.read(name), folder.path_of(name));
   }
   const std::string file = node.get("file", "").text();
-  TensorMap tensors = folder.read_tensors(file);
+  TensorMap tensors = folder.read_tensors(file, large_stay);
   const std::string name = node.get("name", "which tensor of the file").text();
   const auto found = tensors.find(name);
   if (found == tensors.end()) {
@@ -161,32 +185,32 @@ void take_stored(LaunchTensor& made, const JsonNode& values, const JsonNode& who
     for (size_t i = 0; i < tensor.axes.size(); ++i)
       if (tensor.axes[i].name.empty()) tensor.axes[i].name = fmt::format("i{}", i);
   }
-  tensor.data = std::move(stored.data);
+  tensor.data = std::move(stored.data), tensor.source = std::move(stored.source);
 }
 
 void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& whole,
-                 const ExpressionScope& scope, const LaunchFolder& folder, uint64_t seed) {
+                 const ExpressionScope& scope, const LaunchFolder& folder, uint64_t seed, bool large_stay) {
   Tensor& tensor = made.tensor;
   made.holds = true;
   if (values.is_object() && (values.has("npy") || values.has("file")))
-    return take_stored(made, values, whole, read_stored(values, folder));
+    return take_stored(made, values, whole, read_stored(values, folder, large_stay));
   if (!whole.has("shape")) whole.fail("key \"shape\" is missing: sizes of the axes, as expressions");
-  tensor = Tensor(tensor.name, tensor.dtype, tensor.axes);
   if (values.is_string() && values.text() == "permutation") return permute(tensor, seed);
   if (values.is_string()) {
     const DrawnValues* const draw = named_draw(values.text());
     if (!draw) values.fail(fmt::format("\"{}\" are no values; {}", values.text(), kForms));
-    return fill(made, *draw, seed);
+    return fill(made, *draw, seed, large_stay);
   }
   if (values.is_array()) {
     const auto items = values.items();
     if (static_cast<int64_t>(items.size()) != tensor.size())
       values.fail(fmt::format("{} values for {} elements", items.size(), tensor.size()));
+    tensor = Tensor(tensor.name, tensor.dtype, tensor.axes);
     for (size_t i = 0; i < items.size(); ++i) tensor.set(static_cast<int64_t>(i), number_at(items[i], scope));
     return;
   }
   if (!values.is_object()) values.fail(kForms);
-  fill(made, drawn_between(values, scope), seed);
+  fill(made, drawn_between(values, scope), seed, large_stay);
 }
 
 void read_layout(LaunchTensor& made, const JsonNode& node, const ExpressionScope& scope) {
@@ -223,7 +247,7 @@ Dtype dtype_of(const JsonNode& node) {
 }
 
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, const ExpressionScope& scope,
-                                const LaunchFolder& folder, uint64_t seed) {
+                                const LaunchFolder& folder, uint64_t seed, bool large_stay) {
   node.keys({"dtype", "shape", "values", "use", "partly", "strides", "in", "offset"});
   LaunchTensor made;
   made.tensor.name = name;
@@ -234,7 +258,7 @@ LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, c
   if (elements > static_cast<double>(most_launch_elements))
     node.fail(fmt::format("{:.3g} elements; at most {} are possible", elements, most_launch_elements));
   if (node.has("values")) {
-    read_values(made, node.get("values", ""), node, scope, folder, seed);
+    read_values(made, node.get("values", ""), node, scope, folder, seed, large_stay);
   } else {
     node.get("dtype", "the type of its elements, such as \"bf16\"");
     node.get("shape", "sizes of the axes, as expressions");

@@ -32,8 +32,9 @@ extern int64_t most_launch_elements;
 /// Unsigned and signed integers of a size are the same bytes; 8-bit types are u8.
 Dtype dtype_of(const JsonNode&);
 
-/// `folder`: where files are that the document names. Throws BadInput naming the place.
+/// `folder`: where files are that the document names. `large_stay`: values of more than kLargestHeld bytes
+/// are drawn, or read, element by element where they are asked for. Throws BadInput naming the place.
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode&, const ExpressionScope&,
-                                const LaunchFolder& folder, uint64_t seed);
+                                const LaunchFolder& folder, uint64_t seed, bool large_stay = false);
 
 }  // namespace assay

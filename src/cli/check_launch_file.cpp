@@ -19,7 +19,7 @@ int check_launch_file(ProgramOptions& program, const CheckAsked& asked, const En
                       const OutputOptions& output, const FindingOptions& findings) {
   findings.check();
   output.check();
-  Capsule capsule = program.load();
+  Capsule capsule = program.load(!asked.blocks.empty());
   capsule.program.blocks = asked.blocks;
   const Engines on = engines.make();
   ProgramCheckOptions options;

@@ -83,6 +83,7 @@ void KernelList::load_own() {
 
 void KernelList::load() {
   std::vector<std::string> kernels;
+  std::erase(names_, "");
   for (const std::string& name : names_)
     if (is_launch_file(name))
       files_.push_back({name, ""});

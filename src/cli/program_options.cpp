@@ -43,7 +43,7 @@ void ProgramOptions::refuse_drawing(const std::string& kernel) const {
     throw BadInput(fmt::format("{}: --size and --vary are of launch files, and this is none", kernel));
 }
 
-Capsule ProgramOptions::load() {
+Capsule ProgramOptions::load(bool large_stay) {
   choice_.sizes.clear();
   for (const std::string& text : sizes_) {
     const size_t equals = text.find('=');
@@ -56,7 +56,7 @@ Capsule ProgramOptions::load() {
       throw BadInput(fmt::format("--size {}: expected NAME=NUMBER, as in n=1000", text));
     choice_.sizes.emplace_back(text.substr(0, equals), value);
   }
-  return choice_.load();
+  return choice_.load(large_stay);
 }
 
 }  // namespace assay::cli

@@ -22,7 +22,7 @@ class ProgramOptions {
   void set_seed(uint64_t seed) { choice_.seed = seed; }
   /// Reads the files; throws BadInput where they are not what they should be.
   const LaunchFile& file() { return choice_.file(); }
-  Capsule load();
+  Capsule load(bool large_stay = false);  ///< of a run of some blocks (LaunchFile::make)
   /// Throws BadInput where one of the options of add_drawing_to is given: `kernel` stands in a file's place.
   void refuse_drawing(const std::string& kernel) const;
   /// Into the result: the file, sizes, seed, and the command that repeats the run.

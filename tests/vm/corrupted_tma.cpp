@@ -28,8 +28,8 @@ class Choices {
   std::span<const uint8_t> bytes_;
 };
 
-/// Where whole numbers stand in the text behind its first brace: neither parts of names nor digits of hexadecimal
-/// floats.
+/// Where whole numbers stand in the text behind its first brace: neither parts of names nor digits of
+/// hexadecimal floats.
 std::vector<std::pair<size_t, size_t>> numbers_in(const std::string& text) {
   std::vector<std::pair<size_t, size_t>> found;
   const auto is_name = [](char c) {

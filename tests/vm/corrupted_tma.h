@@ -7,8 +7,8 @@
 
 namespace assay::hopper {
 
-/// What came of it on the machine, without checks and with all of them: "refused", "ended", or the kind of the
-/// trap.
+/// What came of it on the machine, without checks and with all of them: "refused", "ended", or the kind of
+/// the trap.
 struct Fate {
   std::string plain, checked;
 };

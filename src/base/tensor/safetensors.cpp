@@ -62,7 +62,7 @@ std::pair<std::vector<Axis>, uint64_t> axes_of(const std::vector<uint64_t>& shap
 }
 
 Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::string_view data,
-                  const std::string& path) {
+                  const std::string& path, const std::shared_ptr<const MappedFile>& mapped) {
   const std::string where = fmt::format("{}: tensor {}", path, name);
   const Dtype dtype = dtype_of(entry.at("dtype").get<std::string>(), where);
   auto [axes, bytes] = axes_of(numbers_of(entry.at("shape"), "shape", where), dtype, where);
@@ -75,6 +75,8 @@ Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::str
     throw BadInput(fmt::format("{}: truncated file: data ends at byte {}, the tensor at {}", where,
                                data.size(), offsets[1]));
   }
+  if (mapped && bytes > static_cast<uint64_t>(kLargestHeld))
+    return mapped_tensor(name, dtype, std::move(axes), mapped, data.data() + offsets[0]);
   Tensor tensor(name, dtype, std::move(axes));
   if (bytes > 0) std::memcpy(tensor.data.data(), data.data() + offsets[0], bytes);
   return tensor;
@@ -103,7 +105,8 @@ std::string type_name(Dtype dtype, const std::string& name) {
 
 }  // namespace
 
-TensorMap parse_safetensors(std::string_view file, const std::string& path) {
+TensorMap parse_safetensors(std::string_view file, const std::string& path,
+                            const std::shared_ptr<const MappedFile>& mapped) {
   uint64_t header_size = 0;
   if (file.size() < 8)
     throw BadInput(fmt::format("{}: not a safetensors file: only {} bytes", path, file.size()));
@@ -124,7 +127,7 @@ TensorMap parse_safetensors(std::string_view file, const std::string& path) {
   try {
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
-      tensors.emplace(name, read_entry(name, entry, data, path));
+      tensors.emplace(name, read_entry(name, entry, data, path, mapped));
       require_own_bytes(ranges, entry.at("data_offsets").get<std::vector<uint64_t>>(), name, path);
     }
   } catch (const nlohmann::json::exception& error) {

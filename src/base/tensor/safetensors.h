@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/base/tensor/mapped_file.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {
@@ -11,8 +12,10 @@ namespace assay {
 /// Throws BadInput, one line with file and tensor, where the file is truncated, contradicts itself or holds
 /// an element type we lack. Axes of the result are unnamed.
 TensorMap read_safetensors(const std::string& path);
-/// The same of a whole file's bytes; `where` is for messages.
-TensorMap parse_safetensors(std::string_view file, const std::string& where);
+/// The same of a whole file's bytes; `where` is for messages. Tensors of more than kLargestHeld bytes stay in
+/// `mapped`, where that is the file that the bytes lie in.
+TensorMap parse_safetensors(std::string_view file, const std::string& where,
+                            const std::shared_ptr<const MappedFile>& mapped = nullptr);
 /// A whole file's bytes.
 std::string safetensors_bytes(const TensorMap&);
 void write_safetensors(const std::string& path, const TensorMap&);

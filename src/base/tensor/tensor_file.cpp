@@ -39,13 +39,13 @@ namespace {
 void require_writable(const std::string& path) {
   std::error_code failed;
   const std::filesystem::path file(path), folder = file.has_parent_path() ? file.parent_path() : ".";
-  if (std::filesystem::is_directory(file, failed)) refuse_to_write(path, "it is a folder");
+  if (std::filesystem::is_directory(file, failed)) refuse_to_write(path, std::strerror(EISDIR));
   if (std::filesystem::exists(file, failed)) {
     if (access(path.c_str(), W_OK) != 0) refuse_to_write(path, std::strerror(errno));
     return;
   }
   if (!std::filesystem::is_directory(folder, failed))
-    refuse_to_write(path, fmt::format("there is no folder {}", folder.string()));
+    refuse_to_write(path, fmt::format("{}: there is no folder {}", std::strerror(ENOENT), folder.string()));
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse_to_write(path, std::strerror(errno));
 }
 
@@ -54,8 +54,12 @@ void require_writable_folder(const std::string& path) {
   std::filesystem::path at = std::filesystem::absolute(path, failed);
   while (at.has_parent_path() && at != at.parent_path() && !std::filesystem::exists(at, failed))
     at = at.parent_path();
-  if (!std::filesystem::is_directory(at, failed)) refuse_to_write(path, at.string() + " is no folder");
-  if (access(at.c_str(), W_OK | X_OK) != 0) refuse_to_write(path, std::strerror(errno));
+  const int why = !std::filesystem::is_directory(at, failed) ? ENOTDIR
+                  : access(at.c_str(), W_OK | X_OK) != 0     ? errno
+                                                             : 0;
+  if (why != 0)
+    throw BadInput(fmt::format("{}: cannot make this folder ({}); name another with --out or --report", path,
+                               std::strerror(why)));
 }
 
 void write_file(const std::string& path, const std::string& bytes) {

@@ -145,8 +145,8 @@ std::string inflated(std::string_view packed, uint64_t size, const std::string& 
   return bytes;
 }
 
-/// The unpacked bytes of one entry, held against its checksum.
-std::string entry_bytes(const Entry& entry, std::string_view file, const std::string& where) {
+/// The bytes of one entry as they lie in the file.
+std::string_view packed_bytes(const Entry& entry, std::string_view file, const std::string& where) {
   if (entry.method != 0 && entry.method != 8)
     refuse(where,
            fmt::format("packed by method {}; use numpy.savez or numpy.savez_compressed", entry.method));
@@ -157,10 +157,29 @@ std::string entry_bytes(const Entry& entry, std::string_view file, const std::st
                       number<uint16_t>(file, entry.local + 28);
   if (data > file.size() || file.size() - data < entry.packed)
     refuse(where, "truncated: its data end beyond the file");
-  const std::string_view packed = file.substr(data, entry.packed);
   if (entry.method == 0 && entry.packed != entry.size) refuse(where, "corrupt: two sizes");
+  return file.substr(data, entry.packed);
+}
+
+/// The unpacked bytes of one entry, held against its checksum.
+std::string entry_bytes(const Entry& entry, std::string_view file, const std::string& where) {
+  const std::string_view packed = packed_bytes(entry, file, where);
   std::string bytes = entry.method == 0 ? std::string(packed) : inflated(packed, entry.size, where);
   const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (crc != entry.crc) refuse(where, "corrupt: its checksum differs");
+  return bytes;
+}
+
+/// The bytes of a stored entry, held against its checksum piece by piece.
+std::string_view left_bytes(const Entry& entry, const MappedFile& mapped, const std::string& where) {
+  constexpr size_t kPiece = size_t{64} << 20;
+  const std::string_view bytes = packed_bytes(entry, mapped.bytes(), where);
+  auto crc = crc32_z(0, nullptr, 0);
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+    const std::string_view piece = bytes.substr(at, kPiece);
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+    mapped.forget(piece);
+  }
   if (crc != entry.crc) refuse(where, "corrupt: its checksum differs");
   return bytes;
 }
@@ -197,8 +216,10 @@ std::string entry_numbers(const Entry& entry) {
 
 }  // namespace
 
-ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_view kind,
-                   uint64_t most_bytes) {
+namespace {
+
+ZipFiles parse(std::string_view file, const std::string& path, std::string_view kind, uint64_t most_bytes,
+               const MappedFile* mapped, std::map<std::string, std::string_view>* left) {
   const Archive archive{path, kind};
   ZipFiles files;
   const std::vector<Entry> entries = directory_of(file, archive);
@@ -209,10 +230,28 @@ ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_v
       refuse(path, fmt::format("unpacks to more than {} bytes", most_bytes));
   for (const Entry& entry : entries) {
     const std::string where = fmt::format("{}: {}", path, entry.name);
-    if (!files.emplace(entry.name, entry_bytes(entry, file, where)).second)
+    if (left && entry.method == 0 && entry.size > static_cast<uint64_t>(kLargestHeld)) {
+      if (files.contains(entry.name) || !left->emplace(entry.name, left_bytes(entry, *mapped, where)).second)
+        refuse(where, "twice in the file");
+      continue;
+    }
+    if ((left && left->contains(entry.name)) ||
+        !files.emplace(entry.name, entry_bytes(entry, file, where)).second)
       refuse(where, "twice in the file");
   }
   return files;
+}
+
+}  // namespace
+
+ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_view kind,
+                   uint64_t most_bytes) {
+  return parse(file, path, kind, most_bytes, nullptr, nullptr);
+}
+
+ZipFiles parse_zip(const MappedFile& mapped, const std::string& path, std::string_view kind,
+                   uint64_t most_bytes, std::map<std::string, std::string_view>& left) {
+  return parse(mapped.bytes(), path, kind, most_bytes, &mapped, &left);
 }
 
 void write_zip(const std::string& path, const ZipFiles& files) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "src/base/tensor/mapped_file.h"
+
 namespace assay {
 
 /// Contents by the names in the archive.
@@ -15,6 +17,9 @@ using ZipFiles = std::map<std::string, std::string>;
 /// has a name twice or unpacks to more than `most_bytes`.
 ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_view kind,
                    uint64_t most_bytes = uint64_t{1} << 40);
+/// The same, but stored files of more than kLargestHeld bytes stay in `mapped`: what `left` says of them.
+ZipFiles parse_zip(const MappedFile& mapped, const std::string& path, std::string_view kind,
+                   uint64_t most_bytes, std::map<std::string, std::string_view>& left);
 /// Stored, in the order of names; the same contents give the same bytes. Throws BadInput above 4 GiB.
 void write_zip(const std::string& path, const ZipFiles&);
 

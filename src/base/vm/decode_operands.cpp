@@ -67,6 +67,7 @@ std::vector<std::byte> initial_bytes(const ptx::Variable& variable, const std::v
 }
 
 std::string source_name(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "s" would be short
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> plain(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);

@@ -272,6 +272,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
     for (const auto& [name, tensor] : pass.outputs) {
       if (!is_real(tensor.dtype)) continue;
       ExactOutput& out = result.outputs[name];
+      std::vector<double>& unsigned_bounds = without_signs[name];
       pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const Cells& cells) {
         const double value = tensor.value(flat);
         const bool shadowed = at < Cells::unfollowed;
@@ -279,9 +280,9 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
           out.value.push_back(std::isfinite(value) ? value + (shadowed ? cells.error[at] : 0)
                                                    : std::numeric_limits<double>::quiet_NaN());
           out.slack.push_back(0);
-          without_signs[name].push_back(shadowed             ? cells.bound[at]
-                                        : at == Cells::exact ? 0
-                                                             : std::numeric_limits<double>::infinity());
+          unsigned_bounds.push_back(shadowed             ? cells.bound[at]
+                                    : at == Cells::exact ? 0
+                                                         : std::numeric_limits<double>::infinity());
         }
         for (size_t p = 0; shadowed && p < count; ++p)
           out.slack[static_cast<size_t>(flat)] += std::fabs(cells.part(p)[at]);

@@ -14,6 +14,7 @@
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
 #include "src/base/program/tile_map_bytes.h"
+#include "src/base/tensor/reached_elements.h"
 #include "src/base/vm/opcode.h"
 
 namespace assay::vm {
@@ -168,6 +169,35 @@ class Poison : public TensorSource {
 
  private:
   uint64_t bits_;
+};
+
+/// What pages hold, and behind those that nothing has touched what was there before.
+class PagedElements : public ReachedElements {
+ public:
+  PagedElements(std::shared_ptr<const PagedBytes> pages, std::shared_ptr<const TensorSource> before,
+                Dtype dtype, int64_t size)
+      : pages_(std::move(pages)), before_(std::move(before)), width_(format(dtype).bytes), size_(size) {}
+  uint64_t bits(int64_t flat) const override {
+    const std::byte* const at = pages_->touched(static_cast<uint64_t>(flat * width_));
+    if (!at) return before_->bits(flat);
+    uint64_t bits = 0;
+    std::memcpy(&bits, at, static_cast<size_t>(width_));
+    return bits;
+  }
+  std::vector<std::pair<int64_t, int64_t>> reached() const override {
+    constexpr auto page = static_cast<int64_t>(PagedBytes::page_bytes);
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (const uint64_t number : pages_->touched_pages()) {
+      const int64_t first = static_cast<int64_t>(number) * page / width_;
+      ranges.emplace_back(first, std::min(first + page / width_, size_));
+    }
+    return ranges;
+  }
+
+ private:
+  std::shared_ptr<const PagedBytes> pages_;
+  std::shared_ptr<const TensorSource> before_;
+  int64_t width_, size_;
 };
 
 std::shared_ptr<PagedBytes> poisoned_pages(uint8_t byte) {
@@ -460,8 +490,11 @@ TensorMap PreparedProgram::take_outputs() {
   for (const Buffer& buffer : buffers_) {
     if (!buffer.is_read_back()) continue;
     Tensor& taken = outputs[buffer.name] = std::move(tensors_.at(buffer.name));
-    if (buffer.storage < 0) continue;
     const Place place = *memory_.find(buffer.name);
+    if (!taken.is_held())
+      taken.source =
+          std::make_shared<PagedElements>(place.allocation->pages, taken.source, taken.dtype, taken.size());
+    if (buffer.storage < 0) continue;
     const std::byte* from = place.allocation->data + place.offset;
     taken.data.assign(from, from + place.bytes);
   }

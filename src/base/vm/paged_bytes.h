@@ -1,11 +1,13 @@
 // Bytes of a buffer too large to be held: pages are made when they are first touched, by a function of their
 // place alone.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace assay::vm {
 
@@ -25,6 +27,18 @@ class PagedBytes {
       fill_(offset / page_bytes * page_bytes, page.get());
     }
     return page.get() + offset % page_bytes;
+  }
+  /// The same where it has been touched; else null.
+  const std::byte* touched(uint64_t offset) const {
+    const auto page = pages_.find(offset / page_bytes);
+    return page == pages_.end() ? nullptr : page->second.get() + offset % page_bytes;
+  }
+  /// Numbers of the pages that have been touched, ascending.
+  std::vector<uint64_t> touched_pages() const {
+    std::vector<uint64_t> pages;
+    for (const auto& [number, page] : pages_) pages.push_back(number);
+    std::sort(pages.begin(), pages.end());
+    return pages;
   }
 
  private:

@@ -52,6 +52,7 @@ std::vector<Meaning> decay_meanings();
 std::vector<Meaning> state_meanings();
 std::vector<Meaning> token_meanings();
 std::vector<Meaning> operand_meanings();
+std::vector<Meaning> removal_meanings();
 std::vector<Meaning> scale_meanings();
 std::vector<Meaning> gradient_meanings();
 std::vector<Meaning> term_meanings();

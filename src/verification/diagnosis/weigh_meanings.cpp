@@ -133,8 +133,8 @@ bool is_explained(const std::vector<Best>& bests) {
 const std::vector<Meaning>& meanings() {
   static const std::vector<Meaning> all = [] {
     std::vector<Meaning> list;
-    for (const auto table : {decay_meanings, state_meanings, token_meanings, scale_meanings, operand_meanings,
-                             gradient_meanings, term_meanings, output_meanings})
+    for (const auto table : {decay_meanings, state_meanings, token_meanings, scale_meanings, removal_meanings,
+                             operand_meanings, gradient_meanings, term_meanings, output_meanings})
       for (Meaning& m : table()) list.push_back(std::move(m));
     return list;
   }();

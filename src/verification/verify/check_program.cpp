@@ -10,6 +10,7 @@
 #include "src/base/program/source_place.h"
 #include "src/base/ptx/program.h"
 #include "src/base/tensor/element_text.h"
+#include "src/base/tensor/reached_elements.h"
 #include "src/base/tensor/tensor_summary.h"
 #include "src/base/vm/availability.h"
 #include "src/base/vm/departure.h"
@@ -104,19 +105,21 @@ class ProgramCheck {
 
   void describe_written() {
     for (const auto& [name, tensor] : written_by(first_)) {
-      const TensorSummary s =
-          options_.partly.contains(name) ? summary_of(without_poison(tensor)) : summary_of(tensor);
+      const TensorSummary s = options_.partly.contains(name) || !program_.blocks.empty()
+                                  ? summary_of(without_poison(tensor))
+                                  : summary_of(tensor);
       v_.program->written.push_back({name, tensor.shape_text() + " " + std::string(format(tensor.dtype).name),
                                      tensor.size(), s.min.value_or(0), s.max.value_or(0), s.nan.count,
                                      s.plus_infinity.count + s.minus_infinity.count, 0});
     }
   }
 
-  /// The elements that the run has written, of an output that need not be written whole.
+  /// The elements that the run has written, of an output that need not be written whole, or by some blocks.
   Tensor without_poison(const Tensor& tensor) const {
     std::vector<int64_t> written;
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      if (!is_poison(tensor, i, program_.poison)) written.push_back(i);
+    for (const auto& [first, last] : reached_elements(tensor))
+      for (int64_t i = first; i < last; ++i)
+        if (!is_poison(tensor, i, program_.poison)) written.push_back(i);
     Tensor left(tensor.name, tensor.dtype, {{"", static_cast<int64_t>(written.size())}});
     for (size_t i = 0; i < written.size(); ++i)
       left.set_bits(static_cast<int64_t>(i), tensor.bits(written[i]));

@@ -23,12 +23,12 @@ const LaunchFile& ProgramChoice::file() {
   return file_.emplace(path, ptx);
 }
 
-Capsule ProgramChoice::load() {
+Capsule ProgramChoice::load(bool large_stay) {
   std::map<std::string, int64_t> chosen;
   for (const auto& [name, value] : sizes) chosen[name] = value;
   if (!file().accepts(chosen))
     throw BadInput(path + ": its \"accepts\" leaves these sizes out; choose others with --size");
-  Capsule capsule = file().make(chosen, seed);
+  Capsule capsule = file().make(chosen, seed, large_stay);
   if (!vary.empty()) assay::vary(capsule, vary);
   if (!mutant.empty()) capsule.program = with_mutation(std::move(capsule.program), mutant);
   return capsule;

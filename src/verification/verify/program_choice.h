@@ -21,7 +21,8 @@ struct ProgramChoice {
 
   /// Read once. Throws BadInput where it is not what it should be.
   const LaunchFile& file();
-  Capsule load();
+  /// `large_stay`: of a run of some blocks (LaunchFile::make).
+  Capsule load(bool large_stay = false);
   /// Into the result: the file, sizes, seed, and the command that repeats the run.
   void describe(const Capsule&, Verification&) const;
   /// "FILE --ptx ...", for a shell.

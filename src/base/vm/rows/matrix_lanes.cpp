@@ -30,12 +30,16 @@ constexpr int zero_exponent = -4096;
 [[gnu::always_inline]] inline void spread(const uint32_t* lanes, Eight (&r)[4]) {
   Eight v[4];
   __builtin_memcpy(v, lanes, sizeof v);
-  const Eight first = {0, 4, 8, 12, 1, 5, 9, 13}, second = {2, 6, 10, 14, 3, 7, 11, 15};
-  const Eight low = {0, 1, 2, 3, 8, 9, 10, 11}, high = {4, 5, 6, 7, 12, 13, 14, 15};
-  const Eight a = __builtin_shuffle(v[0], v[1], first), b = __builtin_shuffle(v[2], v[3], first),
-              c = __builtin_shuffle(v[0], v[1], second), d = __builtin_shuffle(v[2], v[3], second);
-  r[0] = __builtin_shuffle(a, b, low), r[1] = __builtin_shuffle(a, b, high);
-  r[2] = __builtin_shuffle(c, d, low), r[3] = __builtin_shuffle(c, d, high);
+  const auto first = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 4, 8, 12, 1, 5, 9, 13); };
+  const auto second = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 2, 6, 10, 14, 3, 7, 11, 15);
+  };
+  const auto low = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11); };
+  const auto high = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+  };
+  const Eight a = first(v[0], v[1]), b = first(v[2], v[3]), c = second(v[0], v[1]), d = second(v[2], v[3]);
+  r[0] = low(a, b), r[1] = high(a, b), r[2] = low(c, d), r[3] = high(c, d);
 }
 
 [[gnu::always_inline]] inline Eight& eight_at(int32_t* p) {
@@ -164,12 +168,16 @@ void spread_halves(const uint32_t* lanes, int32_t* to, int stride) {
 void collect_words(uint32_t* lanes, const int32_t* from, int stride) {
   Eight r[4];
   for (int t = 0; t < 4; ++t) r[t] = *reinterpret_cast<const Eight*>(from + t * stride);
-  const Eight low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
-  const Eight a = __builtin_shuffle(r[0], r[1], low), b = __builtin_shuffle(r[2], r[3], low),
-              c = __builtin_shuffle(r[0], r[1], high), d = __builtin_shuffle(r[2], r[3], high);
-  const Eight first = {0, 1, 8, 9, 2, 3, 10, 11}, second = {4, 5, 12, 13, 6, 7, 14, 15};
-  const Eight v[4] = {__builtin_shuffle(a, b, first), __builtin_shuffle(a, b, second),
-                      __builtin_shuffle(c, d, first), __builtin_shuffle(c, d, second)};
+  const auto low = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11); };
+  const auto high = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+  };
+  const auto first = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 1, 8, 9, 2, 3, 10, 11); };
+  const auto second = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 5, 12, 13, 6, 7, 14, 15);
+  };
+  const Eight a = low(r[0], r[1]), b = low(r[2], r[3]), c = high(r[0], r[1]), d = high(r[2], r[3]);
+  const Eight v[4] = {first(a, b), second(a, b), first(c, d), second(c, d)};
   __builtin_memcpy(lanes, v, sizeof v);
 }
 

@@ -1,0 +1,71 @@
+#include "src/base/tensor/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+class MappedElements : public TensorSource {
+ public:
+  MappedElements(std::shared_ptr<const MappedFile> file, const char* at, size_t width)
+      : file_(std::move(file)), at_(at), width_(width) {}
+  uint64_t bits(int64_t flat) const override {
+    uint64_t bits = 0;
+    std::memcpy(&bits, at_ + static_cast<size_t>(flat) * width_, width_);
+    return bits;
+  }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  const char* at_;
+  size_t width_;
+};
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat about {};
+  if (file < 0 || fstat(file, &about) != 0) {
+    const int why = errno;
+    if (file >= 0) close(file);
+    throw BadInput(fmt::format("{}: cannot be opened: {}", path, std::strerror(why)));
+  }
+  size_ = static_cast<size_t>(about.st_size);
+  void* const mapped = size_ ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
+  const int why = errno;
+  close(file);
+  if (mapped == MAP_FAILED) throw BadInput(fmt::format("{}: cannot be read: {}", path, std::strerror(why)));
+  data_ = static_cast<const char*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) munmap(const_cast<char*>(data_), size_);
+}
+
+void MappedFile::forget(std::string_view part) const {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t from = (static_cast<size_t>(part.data() - data_) + page - 1) / page * page,
+               to = static_cast<size_t>(part.data() + part.size() - data_) / page * page;
+  if (from < to) madvise(const_cast<char*>(data_) + from, to - from, MADV_DONTNEED);
+}
+
+Tensor mapped_tensor(const std::string& name, Dtype dtype, std::vector<Axis> axes,
+                     std::shared_ptr<const MappedFile> file, const char* at) {
+  Tensor tensor;
+  tensor.name = name, tensor.dtype = dtype, tensor.axes = std::move(axes);
+  tensor.source =
+      std::make_shared<MappedElements>(std::move(file), at, static_cast<size_t>(format(dtype).bytes));
+  return tensor;
+}
+
+}  // namespace assay

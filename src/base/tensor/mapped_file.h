@@ -1,0 +1,34 @@
+// Files too large to be held: their bytes are read where they are looked at.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/tensor/tensor.h"
+
+namespace assay {
+
+/// A file mapped into memory. It must not shrink while it is.
+class MappedFile {
+ public:
+  /// Throws BadInput where it cannot be read.
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {data_, size_}; }
+  /// What was looked at there takes no memory any more; it can be looked at again.
+  void forget(std::string_view part) const;
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// A tensor whose elements stay in the file, row by row from `at` on.
+Tensor mapped_tensor(const std::string& name, Dtype, std::vector<Axis> axes,
+                     std::shared_ptr<const MappedFile> file, const char* at);
+
+}  // namespace assay
