@@ -53,6 +53,9 @@ constexpr HelpRow kRows[] = {
     {"run",
      "  assay run -- ./program\n"
      "  assay run --checks all -- ./program --its options\n"},
+    {"watch",
+     "  assay watch -- ./program\n"
+     "  assay watch -- python3 train.py\n"},
     {"capsule",
      "  assay capsule show scan.capsule\n"
      "  assay capsule pack folder --out scan.capsule\n"},

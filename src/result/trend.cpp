@@ -9,8 +9,8 @@
 namespace assay {
 namespace {
 
-/// Largest error over bound of each kernel and format, before the output itself is rounded: that alone takes most
-/// runs to the limit.
+/// Largest error over bound of each kernel and format, before the output itself is rounded: that alone takes
+/// most runs to the limit.
 std::vector<TrendRatio> ratios_of(const FuzzRun& run) {
   std::map<std::pair<std::string, std::string>, double> largest;
   for (const TightnessRow& row : run.tightness) {
