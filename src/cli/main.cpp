@@ -94,7 +94,7 @@ int run(int argc, char** argv) {
   int status = 0;
   for (const auto add :
        {add_list, add_verify, add_inspect, add_fuzz, add_defects, add_mutate, add_trace, add_replay,
-        add_sweep, add_report, add_merge, add_decode, add_check, add_run, add_capsule})
+        add_sweep, add_report, add_merge, add_decode, add_check, add_run, add_watch, add_capsule})
     add(app, status);
   try {
     require_subcommand(app, argc, argv);
