@@ -23,8 +23,10 @@ std::string verification_part(const json& v, std::string_view heading) {
                                 escape_markdown(text_of(v, "verdict")));
   if (const std::string cause = text_of(v, "cause"); !cause.empty())
     out += fmt::format("Cause: {}\n\n", escape_markdown(cause));
-  out += fmt::format("    {}\n\nBackend {}; {}.\n\n", escape_markdown(text_of(v, "replay")),
-                     escape_markdown(text_of(v, "backend")), escape_markdown(text_of(v, "arithmetic")));
+  const std::string arithmetic = text_of(v, "arithmetic");
+  out += fmt::format("    {}\n\nBackend {}{}{}.\n\n", escape_markdown(text_of(v, "replay")),
+                     escape_markdown(text_of(v, "backend")), arithmetic.empty() ? "" : "; ",
+                     escape_markdown(arithmetic));
   for (const Section* section : sections_of_markdown())
     if (const json* part = part_of(v, *section)) out += section->markdown(*part);
   return out;
