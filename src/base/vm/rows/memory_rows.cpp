@@ -80,11 +80,13 @@ using Words = uint32_t __attribute__((vector_size(16)));
 struct Quads {
   Words word[4];
   static Quads transposed(const Words& a, const Words& b, const Words& c, const Words& d) {
-    const Words low{0, 4, 1, 5}, high{2, 6, 3, 7}, first{0, 1, 4, 5}, second{2, 3, 6, 7};
-    const Words ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
-    const Words above = __builtin_shuffle(a, b, high), beyond = __builtin_shuffle(c, d, high);
-    return {{__builtin_shuffle(ab, cd, first), __builtin_shuffle(ab, cd, second),
-             __builtin_shuffle(above, beyond, first), __builtin_shuffle(above, beyond, second)}};
+    const Words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Words above = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                beyond = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return {{__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+             __builtin_shufflevector(above, beyond, 0, 1, 4, 5),
+             __builtin_shufflevector(above, beyond, 2, 3, 6, 7)}};
   }
 };
 
