@@ -89,7 +89,7 @@ class GatedNoise {
       advance(S);
     }
     if (!backward_) {
-      visitor().state("final_state", K_, S);
+      visitor().state("final_state", K_, S, true);
       return;
     }
     SampledState G(K_, V_);
@@ -100,7 +100,7 @@ class GatedNoise {
       retreat(G);
       starts.pop_back();
     }
-    if (x_.S0) visitor().state("d" + std::string(x_.form.state), K_, G);
+    if (x_.S0) visitor().state("d" + std::string(x_.form.state), K_, G, true);
   }
 
  private:

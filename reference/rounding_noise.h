@@ -51,6 +51,7 @@ struct NoiseBlock {
   int64_t first = 0, rows = 0, columns = 0;
   const float* near = nullptr;  ///< of sources that enter no other block of this output
   const float* far = nullptr;   ///< of all others
+  bool rows_apart = false;      ///< none of these enters two rows
   /// Rows x columns: what the source common to all makes of an element, at most: times one number within
   /// [-1, 1].
   const float* common = nullptr;

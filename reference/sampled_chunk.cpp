@@ -287,8 +287,10 @@ void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y,
   visit_blocks(visit, all);
 }
 
-void NoiseVisitor::state(std::string_view output, int64_t rows, const SampledState& S) const {
+void NoiseVisitor::state(std::string_view output, int64_t rows, const SampledState& S,
+                         bool rows_apart) const {
   NoiseBlock all{.output = output, .rows = rows, .columns = S.columns, .far = samples_of(S.noise)};
+  all.rows_apart = rows_apart;
   all.common = S.common.data(), all.squares = S.squares.data(), all.moved = S.moved.data(), all.rest = rest;
   visit_blocks(visit, all);
 }

@@ -198,8 +198,8 @@ struct NoiseVisitor {
   double rest = 0;
 
   void rows(std::string_view output, int64_t first, SampledRows& y, const StateReadout* = nullptr) const;
-  /// rows x columns of a state.
-  void state(std::string_view output, int64_t rows, const SampledState&) const;
+  /// rows x columns of a state; `rows_apart`: each row has sources of its own.
+  void state(std::string_view output, int64_t rows, const SampledState&, bool rows_apart = false) const;
 };
 
 /// Rows x columns, columns x rows.

@@ -19,58 +19,37 @@ int64_t key_capacity(const Sizes& s) {
   return device::Capacity(s.K).columns;
 }
 
-/// Adds launches of the two modules, forward and backward.
-class Launches {
- public:
-  Launches(RulePlan& plan, const std::string& source) : plan_(plan) { plan.use(source); }
-  /// By value columns, each block some of them.
-  void by_columns(const std::string& scan, std::vector<Argument> arguments) {
-    const Sizes& s = plan_.sizes;
-    plan_.launch(fmt::format("delta_fused_recurrent_{}{}", scan, key_capacity(s)),
-                 s.N * s.HV * device::blocks_of(s.V, block_columns), std::move(arguments), plan_.sized());
-  }
-  /// By key channels, the rows of the state.
-  void by_rows(const std::string& scan, std::vector<Argument> arguments) {
-    const Sizes& s = plan_.sizes;
-    const device::Capacity capacity(s.V);
-    plan_.launch(fmt::format("delta_fused_recurrent_{}{}", scan, capacity.columns),
-                 s.N * s.HV * capacity.blocks(s.K), std::move(arguments), plan_.sized());
-  }
-
- private:
-  RulePlan& plan_;
-};
+/// Adds a launch by value columns, each block some of them.
+void add_by_columns(RulePlan& p, const std::string& scan, std::vector<Argument> arguments) {
+  const Sizes& s = p.sizes;
+  p.launch(fmt::format("delta_fused_recurrent_{}{}", scan, key_capacity(s)),
+           s.N * s.HV * device::blocks_of(s.V, block_columns), std::move(arguments), p.sized());
+}
 
 void add_forward(RulePlan& p) {
-  Launches launches(p, "fused_recurrent");
-  launches.by_columns("",
-                      {p.input("q"), p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
-                       p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
+  p.use("fused_recurrent");
+  add_by_columns(p, "",
+                 {p.input("q"), p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
+                  p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
 }
 
 void add_backward(RulePlan& p) {
   const Sizes& s = p.sizes;
   const int64_t of_values = 4 * s.B * s.T * s.HV * s.V;
   const PointerArgument residuals = p.workspace("residuals", of_values),
-                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values);
-  const PointerArgument states =
-      p.workspace("states", 4 * p.sequences.chunks * s.HV * s.K * device::Capacity(s.V).columns);
-  const PointerArgument products =
-      p.output("dbeta").buffer.empty() ? PointerArgument{} : p.workspace("products", of_values);
-  const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
-  const PointerArgument dg = p.gate_gradient();
-
-  Launches launches(p, "fused_recurrent_backward");
-  launches.by_columns("residuals_", {p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
-                                     p.input("initial_state"), residuals, updates});
-  launches.by_columns(
-      "values_", {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates, p.input("do"),
+                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values),
+                        products = p.output("dbeta").buffer.empty() ? PointerArgument{}
+                                                                    : p.workspace("products", of_values);
+  p.use("fused_recurrent_backward");
+  add_by_columns(p, "residuals_",
+                 {p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
+                  p.input("initial_state"), residuals, updates});
+  add_by_columns(p, "values_",
+                 {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates, p.input("do"),
                   p.input("dfinal_state"), residuals, p.output("dv"), p.output("dbeta_v"), pulls, products});
-  launches.by_rows("queries_", {p.input("k"), p.gates, p.input("do"), p.input("initial_state"), updates,
-                                dq.stored, dq.of_value_heads, states});
-  launches.by_rows(
-      "keys_", {p.input("q"), p.input("k"), p.gates, p.input("do"), p.input("dfinal_state"), updates, pulls,
-                states, dk.stored, dk.of_value_heads, dg, p.output("dinitial_state")});
+  add_key_gradients(
+      p, {"sequences", s.N, p.sequences.chunks},
+      {updates, pulls, p.input("initial_state"), p.input("dfinal_state"), p.output("dinitial_state")});
   p.add_sums(products);
 }
 
@@ -126,6 +105,24 @@ AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c
 }
 
 }  // namespace
+
+void add_key_gradients(RulePlan& p, const SequenceTable& sequences, const RuleGradients& from) {
+  const Sizes& s = p.sizes;
+  const device::Capacity capacity(s.V);
+  const PointerArgument states =
+      p.workspace("kept_states", 4 * sequences.kept * s.HV * s.K * capacity.columns);
+  const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
+  const PointerArgument dg = p.gate_gradient();
+  const auto add = [&](const char* scan, std::vector<Argument> arguments) {
+    p.launch(fmt::format("delta_fused_recurrent_{}_{}", scan, capacity.columns),
+             sequences.count * s.HV * capacity.blocks(s.K), std::move(arguments), p.sized(sequences.name));
+  };
+  p.use("fused_recurrent_backward");
+  add("queries", {p.input("k"), p.gates, p.input("do"), from.initial_state, from.updates, dq.stored,
+                  dq.of_value_heads, states});
+  add("keys", {p.input("q"), p.input("k"), p.gates, p.input("do"), from.dfinal_state, from.updates,
+               from.pulls, states, dk.stored, dk.of_value_heads, dg, from.dinitial_state});
+}
 
 Kernel fused_recurrent(const Member& member) {
   Kernel kernel;

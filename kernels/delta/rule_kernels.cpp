@@ -30,4 +30,14 @@ Kernel kda_fused_recurrent() {
   return delta::fused_recurrent(delta::kda);
 }
 
+Kernel delta_rule_chunk() {
+  return delta::chunk(delta::delta_rule);
+}
+Kernel gated_delta_rule_chunk() {
+  return delta::chunk(delta::gated_delta_rule);
+}
+Kernel kda_chunk() {
+  return delta::chunk(delta::kda);
+}
+
 }  // namespace assay

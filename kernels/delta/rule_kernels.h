@@ -13,5 +13,6 @@ struct Member {
 
 KernelLimits rule_limits();
 Kernel fused_recurrent(const Member&);
+Kernel chunk(const Member&);
 
 }  // namespace assay::delta

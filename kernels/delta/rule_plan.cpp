@@ -33,6 +33,10 @@ void RulePlan::use(const std::string& source) {
   use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
 }
 
+void RulePlan::use_for_any_gates(const std::string& source) {
+  use_module(fmt::format("delta/{}.{}", source, format(c.dtype).name));
+}
+
 void RulePlan::use_module(const std::string& name) {
   const Module module = kernel_module(name);
   module_ = module.name;
@@ -53,10 +57,13 @@ void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<A
   plan.launches.push_back(std::move(launch));
 }
 
-std::vector<Argument> RulePlan::sized() const {
-  return {PointerArgument{"sequences", 0},         scale(),
-          Argument(static_cast<int32_t>(sizes.H)), Argument(static_cast<int32_t>(sizes.HV)),
-          Argument(static_cast<int32_t>(sizes.K)), Argument(static_cast<int32_t>(sizes.V))};
+std::vector<Argument> RulePlan::sized(const std::string& table) const {
+  return {PointerArgument{table, 0},
+          scale(),
+          Argument(static_cast<int32_t>(sizes.H)),
+          Argument(static_cast<int32_t>(sizes.HV)),
+          Argument(static_cast<int32_t>(sizes.K)),
+          Argument(static_cast<int32_t>(sizes.V))};
 }
 
 PointerArgument RulePlan::workspace(const std::string& name, int64_t bytes) {

@@ -23,13 +23,14 @@ class RulePlan {
   Program plan;
   const PointerArgument gates;  ///< null where nothing decays
 
-  /// Launches from here on are those of kernels/delta/<source>.cu.
+  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates or for any.
   void use(const std::string& source);
+  void use_for_any_gates(const std::string& source);
   /// device::block_threads per block; none where there are no blocks.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
               const std::vector<Argument>& last, uint32_t shared_bytes = 0);
   /// What scans end with: sequences, scale, key heads, heads, K, V.
-  std::vector<Argument> sized() const;
+  std::vector<Argument> sized(const std::string& table = "sequences") const;
 
   PointerArgument input(const std::string& name) const { return gated::input_or_null(inputs, name); }
   PointerArgument output(const std::string& name) const { return gated::output_or_null(plan, name); }
@@ -58,6 +59,18 @@ class RulePlan {
 
   std::string module_;
 };
+
+/// A table of sequences, or of parts of them that go as sequences.
+struct SequenceTable {
+  std::string name;
+  int64_t count, kept;  ///< kept: states that rule_rows.cuh keeps of all of them
+};
+/// What the gradients by key channels start from (rule_rows.cuh).
+struct RuleGradients {
+  PointerArgument updates, pulls, initial_state, dfinal_state, dinitial_state;
+};
+/// Adds the launches that make dq, dk and dg, but for their sums.
+void add_key_gradients(RulePlan&, const SequenceTable&, const RuleGradients&);
 
 /// Roundings of a sum over channels in sums.cu: a lane's share, 5 halvings.
 double roundings_over_channels(int64_t channels);

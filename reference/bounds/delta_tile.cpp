@@ -96,7 +96,7 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
                        std::vector<double> error) {
   const int64_t n = in.y.rows, V = in.y.columns;
   TileUpdates out{TileMatrix(n, V), TileMatrix(n, V)};
-  TileMatrix u(n, V), rounded(n, V), off(n, V), w(n, V);
+  TileMatrix u(n, V), off(n, V), w(n, V);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < V; ++j) {
       double sum = in.y(i, j), terms = std::fabs(sum);
@@ -119,13 +119,18 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
       const double known =
           std::fabs(u(i, j)) + times(tile.exact, off, i, j) + in.reading[static_cast<size_t>(i)] * e;
       double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost;
-      for (int64_t m = 0; m < i; ++m) eps += tile.unit(i, m) * rounded(m, j);
       eps += a.solved * w(i, j) + a.update * known;
       eps = a.update < 1 ? eps / (1 - a.update) * kUp : HUGE_VAL;
       out.residual(i, j) = eps, out.update(i, j) = (known + eps) * kUp;
-      rounded(i, j) = a.solved * w(i, j) + a.update * out.update(i, j);
       e = (in.carried(i, j) * e + in.entering[static_cast<size_t>(i)] * eps) * kUp;
     }
+  }
+  // What overflows meets the zeros of other tokens in the same products: 0 times infinity, in all of its
+  // column.
+  for (int64_t j = 0; j < V; ++j) {
+    double most = 0;
+    for (int64_t i = 0; i < n; ++i) most = std::fmax(most, std::fmax(w(i, j), out.update(i, j)));
+    for (int64_t i = 0; i < n; ++i) out.residual(i, j) = unless_over(most, out.residual(i, j));
   }
   return out;
 }

@@ -2,16 +2,21 @@
 // lower triangle. With P_ij = k_i^T e^{G_i - G_j} k_j below the diagonal, N = diag(beta) P and y = beta
 // times the values less what is read before the tile,
 //   (1 + N) u = y.
-// The kernel has X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du. What its u^ miss of the rule token by
-// token, from the states that follow from them (norm_recurrence.h), is eps = (1 + N) u^ - y:
-//   (1 + N) X^ = 1 + R,       |R| <= F |X^|,   F = solve (1 + |N|) + (1 + solve) (what decays add to |N|)
-//   eps = R y^ + dy + (1 + N) du,       |du| <= solved |X^| |y^| + update |u^|
+// The kernel has X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du,
+//   (1 + N) X^ = 1 + R,    |R| <= F |X^|,    F = solve (1 + |N|) + (1 + solve) (what decays add to |N|)
+//   |du| <= solved |X^| |y^| + update |u^|,
 // and |X^| <= |X| (1 + F |X^|) is a triangular system itself, so that nothing is assumed to be small. Any
 // inverse may err by what `solve` tells: substitution by little, a series by as much as its terms grow to.
 //
+// Of the states that follow from u^ - du (norm_recurrence.h) the rule token by token misses
+//   eps = (1 + N) (u^ - du) - y = R y^ + dy,    so that    e_t <= rho_t e_{t-1} + ||k_t|| |eps_t|,
+// and those that follow from u^ differ from them by the sum of the tile's k du^T, decayed since: at every
+// token ||k_t|| |du_t| more, which no later token of the tile takes out again, and none makes longer than
+// rho does. So |eps| + |du| is what enters at a token, and at most that lies between u^ and beta r.
+//
 // Backwards, du_i = k_i^T G_i, with G of which later tokens have taken theirs, is (1 + N^T) du = y, y what is
 // read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one,
-//   X^ (1 + N) = 1 + X R (1 + N),       eps = (X R (1 + N))^T y^ + dy + (1 + N^T) ddu.
+//   X^ (1 + N) = 1 + X R (1 + N),    eps = (X R (1 + N))^T y^ + dy.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -65,7 +70,7 @@ struct TileReads {
 };
 
 struct TileUpdates {
-  TileMatrix update, residual;  ///< at least |u^| and |eps|
+  TileMatrix update, residual;  ///< at least |u^| and |eps| + |du|
 };
 
 /// `error`: of each column of the state before the tile.

@@ -75,23 +75,28 @@ void NormRecurrence::add_errors(const NormStep& s, const Errors& of, const std::
   const double magnitude = (1 + largest(s.x, K_)) * (1 + norm(s.y, K_) * std::sqrt(static_cast<double>(K_))) *
                            (1 + largest(s.written, K_)) * (1 + std::fabs(s.scale));
   const auto V = static_cast<size_t>(V_);
-  std::vector<double> read(V, 0), read_error(V, 0), sum(V, 0), most(V, 0);
-  for (int64_t c = 0; c < K_; ++c)
-    for (size_t j = 0; j < V; ++j) {
-      const double S = magnitudes[static_cast<size_t>(c) * V + j];
-      read[j] += std::fabs(s.y[c]) * S, read_error[j] += w.reader[static_cast<size_t>(c)] * S;
-    }
+  std::vector<double> read(V, 0), read_error(V, 0), written(V), sum(V, 0), most(V, 0);
+  for (int64_t c = 0; c < K_; ++c) {
+    const double y = std::fabs(s.y[c]), error = w.reader[static_cast<size_t>(c)];
+    const double* S = magnitudes.data() + static_cast<size_t>(c) * V;
+    for (size_t j = 0; j < V; ++j) read[j] += y * S[j], read_error[j] += error * S[j];
+  }
+  for (size_t j = 0; j < V; ++j) {
+    const double rate = std::fabs(s.rate(static_cast<int64_t>(j)));
+    read[j] *= rate, read_error[j] *= rate, written[j] = std::fabs(s.scale * s.columns[j]) * rate;
+  }
+  const std::vector<double>& removed_from = outer ? read : read_error;
   for (int64_t c = 0; c < K_; ++c) {
     const auto i = static_cast<size_t>(c);
+    const double x = std::fabs(s.x[c]), k = std::fabs(s.written[c]), removal = outer ? outer_factor[i] : x;
+    const double of_S = (1 + step) * w.decay[i] + step * w.weight[i],
+                 of_written = ((1 + step) * write + step) * k, of_read = step * x,
+                 of_removed = (1 + step) * removal;
+    const double* S = magnitudes.data() + i * V;
     for (size_t j = 0; j < V; ++j) {
-      const double S = magnitudes[i * V + j], rate = std::fabs(s.rate(static_cast<int64_t>(j)));
-      const double x = std::fabs(s.x[c]) * rate * read[j],
-                   k = std::fabs(s.scale * s.written[c] * s.columns[j]) * rate;
-      const double removal =
-          outer ? outer_factor[i] * rate * read[j] : std::fabs(s.x[c]) * rate * read_error[j];
       const double eps =
-          (1 + step) * (w.decay[i] * S + removal + write * k) + step * (w.weight[i] * S + x + k);
-      sum[j] += eps * eps, most[j] = std::fmax(most[j], S);
+          of_S * S[j] + of_removed * removed_from[j] + of_written * written[j] + of_read * read[j];
+      sum[j] += eps * eps, most[j] = most[j] < S[j] ? S[j] : most[j];
     }
   }
   for (size_t j = 0; j < V; ++j) {

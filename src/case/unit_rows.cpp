@@ -37,6 +37,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
       collinear_(c.values == "collinear"),
       repeated_(c.values == "repeated"),
       long_(c.values == "long-keys"),
+      rates_(!c.without.contains("beta") || !c.without.contains("beta_v")),
       tokens_(c.T),
       channels_(channels),
       random_(stream) {
@@ -98,14 +99,17 @@ double UnitRows::opposed(const Coordinates& at, int64_t length) const {
   return -(unit(at) * rate(at));
 }
 
-/// 1 - 2 |k|^2 = -(1 + growth).
+/// 1 - 2 |k|^2 = -(1 + growth); 1 - |k|^2 where no rates are given.
 double UnitRows::key(const Coordinates& at, int64_t length) const {
   if (long_) return unit(at) * length_of(at.b, at.t, at.h);
-  return growing_ ? unit(at) * std::sqrt(1 + growth(length) / 2) : unit(at);
+  if (!growing_) return unit(at);
+  return unit(at) * std::sqrt(rates_ ? 1 + growth(length) / 2 : 2 + growth(length));
 }
 
 double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {
-  return kLengths[random_.below(std::size(kLengths), {b, t, h, 0}, kLength)];
+  const double length = kLengths[random_.below(std::size(kLengths), {b, t, h, 0}, kLength)];
+  // No rate takes less of what a longer key reads.
+  return rates_ ? length : std::fmin(length, 1.4);
 }
 
 double UnitRows::replaced(const Coordinates& at, int64_t key_head) const {

@@ -23,7 +23,7 @@ class UnitRows {
   double opposed(const Coordinates&, int64_t length) const;
   /// Element of a key that is read with and written with: the unit row. Values "growing": a little longer, so
   /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as
-  /// long.
+  /// long, or to 1.4 times where no rates are given.
   double key(const Coordinates&, int64_t length) const;
   /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
   /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
@@ -38,7 +38,7 @@ class UnitRows {
   /// By what a step along the same row at every token lets a state grow, less one.
   static double growth(int64_t length);
 
-  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, long_;
+  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, long_, rates_;
   int64_t tokens_, channels_;
   RandomStream random_;
   std::vector<double> profile_;  ///< magnitudes of one row: normal quantiles, scaled to length one

@@ -26,5 +26,6 @@ void add_capsule(CLI::App&, int& status);
 void add_check(CLI::App&, int& status);
 void add_decode(CLI::App& app, int& status);
 void add_run(CLI::App& app, int& status);
+void add_watch(CLI::App& app, int& status);
 
 }  // namespace assay::cli

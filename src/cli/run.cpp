@@ -1,14 +1,8 @@
 // assay run -- PROGRAM: a program of the CUDA runtime without a GPU, each of its launches judged.
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -20,48 +14,11 @@
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
 #include "src/cli/output_options.h"
+#include "src/cli/started_program.h"
 #include "src/result/fuzz_run.h"
 
 namespace assay::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Where libcudart.so.* and libcuda.so.1 of src/standin lie: beside the build's program, or installed.
-fs::path standin_folder() {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  for (const fs::path& folder : {program / "../../standin", program / "../lib/assay/standin"})
-    if (fs::exists(folder / "libassay_cuda.so", failed)) return fs::canonical(folder);
-  throw BadInput("the stand-in for the CUDA runtime (libassay_cuda.so) is not beside this program");
-}
-
-/// A file of its own for the answers of the program that is run; removed with this.
-class AnswerFile {
- public:
-  AnswerFile() {
-    std::string name = (fs::temp_directory_path() / "assay-run-XXXXXX").string();
-    const int file = mkstemp(name.data());
-    if (file < 0) throw BadInput(fmt::format("{}: {}", name, std::strerror(errno)));
-    close(file);
-    path_ = name;
-  }
-  ~AnswerFile() {
-    std::error_code failed;
-    fs::remove(path_, failed);
-  }
-  AnswerFile(const AnswerFile&) = delete;
-  AnswerFile& operator=(const AnswerFile&) = delete;
-  const fs::path& path() const { return path_; }
-  /// Null where the program ended without leaving any: it was killed, or it never loaded the stand-in.
-  nlohmann::json read() const {
-    std::ifstream in(path_);
-    return in.peek() == std::ifstream::traits_type::eof() ? nlohmann::json() : nlohmann::json::parse(in);
-  }
-
- private:
-  fs::path path_;
-};
 
 struct RunCommand {
   std::string arch = "sm_90", checks = "all", digests;
@@ -69,24 +26,6 @@ struct RunCommand {
   std::vector<std::string> program;
   OutputOptions output;
   FindingOptions findings;
-
-  /// Its wait status.
-  int start(const nlohmann::json& options) {
-    std::vector<char*> arguments;
-    for (std::string& word : program) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    const std::string folder = standin_folder().string();
-    const char* const path = std::getenv("LD_LIBRARY_PATH");
-    setenv("LD_LIBRARY_PATH", path && *path ? fmt::format("{}:{}", folder, path).c_str() : folder.c_str(), 1);
-    setenv("ASSAY_RUN", options.dump().c_str(), 1);
-    pid_t process = 0;
-    if (const int refused = posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environ))
-      throw BadInput(fmt::format("{}: cannot be started: {}", program[0], std::strerror(refused)));
-    int status = 0;
-    while (waitpid(process, &status, 0) < 0)
-      if (errno != EINTR) throw BadInput(fmt::format("{}: {}", program[0], std::strerror(errno)));
-    return status;
-  }
 
   FuzzRun result_of(const nlohmann::json& answer) const {
     FuzzRun run;
@@ -110,6 +49,7 @@ struct RunCommand {
 
   int run() {
     findings.check();
+    output.check();
     vm::parse_checks(checks);
     const AnswerFile file;
     nlohmann::json options = {{"arch", arch},
@@ -118,7 +58,7 @@ struct RunCommand {
                               {"origins", checks != "none"},
                               {"result", file.path().string()}};
     if (!digests.empty()) options["digests"] = digests;
-    const int status = start(options);
+    const int status = start_program(program, {{"ASSAY_RUN", options.dump()}}, standin_folder().string());
     const nlohmann::json answer = file.read();
     if (answer.is_null()) {
       if (WIFSIGNALED(status))
@@ -129,9 +69,7 @@ struct RunCommand {
     const FuzzRun result = result_of(answer);
     const Console console = output.console();
     for (const Verification& v : result.findings) print_verification(console, v);
-    const std::string ended = WIFSIGNALED(status)        ? fmt::format("ended by signal {}", WTERMSIG(status))
-                              : WEXITSTATUS(status) != 0 ? fmt::format("exit status {}", WEXITSTATUS(status))
-                                                         : "exit status 0";
+    const std::string ended = ending_text(status);
     const bool passed = result.findings.empty() && status == 0 && answer.at("said").empty();
     console.line(fmt::format(
         "\n{}  {} launches of {} kernels on vm {} in {:.1f} s, {:.3g} lane-instructions; "

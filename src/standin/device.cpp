@@ -123,6 +123,18 @@ Status Device::free(void* address) {
   return kSuccess;
 }
 
+Status Device::register_memory(void* address, size_t bytes) {
+  if (!address || bytes == 0) return fail(kInvalidValue);
+  const std::lock_guard lock(mutex_);
+  registered_[reinterpret_cast<uint64_t>(address)] = bytes;
+  return kSuccess;
+}
+
+Status Device::unregister_memory(void* address) {
+  const std::lock_guard lock(mutex_);
+  return registered_.erase(reinterpret_cast<uint64_t>(address)) ? kSuccess : last_ = kInvalidValue;
+}
+
 const Device::Allocation* Device::find(const void* address, uint64_t* base) {
   const std::lock_guard lock(mutex_);
   const auto at = reinterpret_cast<uint64_t>(address);
@@ -303,6 +315,11 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
     assay_array& array = storages.emplace_back(assay_array{});
     array.struct_bytes = sizeof array, array.name = allocation.name.c_str();
     array.address = address, array.bytes = allocation.bytes, array.writable = 1, array.format = -1;
+  }
+  for (const auto& [address, bytes] : registered_) {
+    assay_array& array = storages.emplace_back(assay_array{});
+    array.struct_bytes = sizeof array, array.name = "registered memory";
+    array.address = address, array.bytes = bytes, array.writable = 1, array.format = -1;
   }
   size_t count = 0;
   for (const ptx::Function& function : module->parsed->functions)

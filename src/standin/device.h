@@ -45,6 +45,9 @@ class Device {
   // Status codes as of cudaError_t.
   Status allocate(size_t bytes, Place, void** to);
   Status free(void* address);
+  /// Memory of the program's own that its kernels may reach too.
+  Status register_memory(void* address, size_t bytes);
+  Status unregister_memory(void* address);
   /// Null where the byte is in no allocation.
   struct Allocation {
     size_t bytes = 0;
@@ -92,6 +95,7 @@ class Device {
   nlohmann::json options_;
   const binding::Gpu& gpu_;
   std::map<uint64_t, Allocation> allocations_;  ///< by address
+  std::map<uint64_t, size_t> registered_;       ///< bytes by address: the program's own memory
   int allocated_ = 0;
   std::vector<std::unique_ptr<LoadedCode>> codes_;
   std::map<const void*, KernelHandle> kernels_;

@@ -201,6 +201,12 @@ ASSAY_CUDA int cudaMallocManaged(void** to, size_t bytes, unsigned) {
 ASSAY_CUDA int cudaMallocHost(void** to, size_t bytes) {
   return Device::get().allocate(bytes, Place::pinned, to);
 }
+ASSAY_CUDA int cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  return Device::get().register_memory(memory, bytes);
+}
+ASSAY_CUDA int cudaHostUnregister(void* memory) {
+  return Device::get().unregister_memory(memory);
+}
 ASSAY_CUDA int cudaHostAlloc(void** to, size_t bytes, unsigned) {
   return cudaMallocHost(to, bytes);
 }

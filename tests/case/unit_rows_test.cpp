@@ -38,7 +38,8 @@ struct Keys {
 
   explicit Keys(const Case& c) : K(c.K) {
     const TensorMap inputs = draw_inputs(c, find_operator("gated_delta_rule"));
-    k = inputs.at("k"), beta = inputs.at("beta");
+    k = inputs.at("k");
+    if (inputs.count("beta")) beta = inputs.at("beta");
   }
   double dot(int64_t s, int64_t t) const {
     double sum = 0;
@@ -103,6 +104,18 @@ TEST(UnitRows, OfKeysGrowWhereTwiceIsTakenOfThem) {
   double grown = 1;
   for (int64_t t = 0; t < 64; ++t) grown *= std::fabs(1 - keys.beta.value(t) * keys.dot(t, t));
   EXPECT_NEAR(std::log2(grown), 40, 0.1);
+}
+
+TEST(UnitRows, OfKeysWithoutRatesGrowOrNotAsThoseWithThem) {
+  Case c = case_of("growing", 64, 8);
+  c.without = {"beta", "beta_v"};
+  double grown = 1;
+  const Keys keys(c);
+  for (int64_t t = 0; t < 64; ++t) grown *= std::fabs(1 - keys.dot(t, t));
+  EXPECT_NEAR(std::log2(grown), 40, 0.1);
+  c.values = "long-keys";
+  const Keys longer(c);
+  for (int64_t t = 0; t < 64; ++t) EXPECT_LE(std::fabs(1 - longer.dot(t, t)), 1);
 }
 
 TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {

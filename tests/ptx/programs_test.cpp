@@ -81,9 +81,19 @@ TEST(Programs, PrintAndAllocateAsNvccCompilesIt) {
     EXPECT_EQ(allocation.outputs.at("out").bits(i), in[static_cast<size_t>(i)]);
 }
 
+TEST(Programs, CallThemselvesAsNvccCompilesIt) {
+  Words in(32);
+  for (uint32_t i = 0; i < 32; ++i) in[i] = i;
+  const Outcome outcome = run("recursion", in, 32, {1, 1, 1}, {32, 1, 1}, 3);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  std::vector<uint64_t> fibonacci{0, 1};
+  for (int i = 2; i < 12; ++i) fibonacci.push_back(fibonacci.back() + fibonacci[fibonacci.size() - 2]);
+  for (int64_t i = 0; i < 32; ++i)
+    EXPECT_EQ(outcome.outputs.at("out").bits(i), fibonacci[static_cast<size_t>(i % 8 + 3)]) << i;
+}
+
 TEST(Programs, AreRefusedByTheNameOfWhatIsMissing) {
   const std::pair<const char*, const char*> refused[] = {
-      {"recursion", "recursion is not supported"},
       {"several_gpus", "multimem"},
       {"texture", "tex.1d"},
   };

@@ -150,6 +150,19 @@ TEST(RoundingVerdict, ARunningStateInBf16IsSeenInWhatItCarriesFromChunkToChunk) 
   }
 }
 
+TEST(RoundingVerdict, AStateThatIsDeclaredToBeRoundedIsNotJudged) {
+  Kernel kernel = find_kernel("gla.chunk@P9");
+  kernel.arithmetic = [of = kernel.arithmetic](const ResolvedCase& c) {
+    Arithmetic a = of(c);
+    a.boundary = (1 + a.boundary) * (1 + 0x1p-8) - 1;
+    return a;
+  };
+  const Verification v = judged("gla.chunk@P9/T256/H1/K32/V32/bf16/g-fp32/none/s1", kernel);
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
+  ASSERT_TRUE(v.rounding);
+  EXPECT_NE(v.rounding->outputs.front().skipped, "");
+}
+
 /// Rows 1 and 2: outputs of a file, where the kernel's own are not contradicted.
 Verification judged_file(const std::string& token, void (*damage)(TensorMap&)) {
   const auto machine = make_vm_backend({});

@@ -76,6 +76,19 @@ const SmallKernel kSums{
     .threads = 32,
     .blocks = 8};
 
+TEST(Departure, ABlockOfAClusterIsNamedAsTheGridCountsIt) {
+  const Compared c = compare({.declarations = ".shared .align 4 .b8 s[256];",
+                              .body = "mov.u32 %d, 0; setp.eq.u32 %p0, %t, 107; mov.u32 %r0, s;\n"
+                                      "@%p0 ld.shared.u32 %d, [%r0];",
+                              .threads = 34,
+                              .blocks = 4,
+                              .cluster = {2, 1, 1}},
+                             0, 0x3b);
+  ASSERT_TRUE(c.two.departure);
+  EXPECT_EQ(c.two.departure->block, (std::array<uint32_t, 3>{3, 0, 0}));
+  EXPECT_EQ(c.two.departure->thread, (std::array<uint32_t, 3>{5, 0, 0}));
+}
+
 TEST(Departure, TheOrderOfSumsIsAClassOfItsOwn) {
   const Compared c = compare(kSums, 1);
   EXPECT_NE(c.two.second.changed_inputs.at("a").data, c.first.changed_inputs.at("a").data);

@@ -43,6 +43,10 @@ CallGraph::CallGraph(const ptx::Module& module) {
       }
     }
   find_cycles();
+  leads_to_itself_.assign(callees_.size(), 0);
+  for (size_t f = 0; f < callees_.size(); ++f)
+    for (const int32_t callee : callees_[f])
+      if (component_[f] == component_[static_cast<size_t>(callee)]) leads_to_itself_[f] = 1;
 }
 
 int32_t CallGraph::function_named(const std::string& name) const {

@@ -1,5 +1,5 @@
-// Which functions of a module can lead to which: recursion is refused, because every function's registers and
-// parameters have one place.
+// Which functions of a module can lead to which. A function's registers, variables and parameters have one place;
+// those that lead to themselves keep theirs in frames of a stack (decode_recursion.cpp).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,6 +27,10 @@ class CallGraph {
   /// A call of `callee` by `caller` may come back to `caller`; calls through addresses lead to every function
   /// that fits.
   bool is_recursive(int32_t caller, int32_t callee) const;
+  /// Some chain of calls may lead from the function back to it.
+  bool leads_to_itself(int32_t function) const {
+    return leads_to_itself_[static_cast<size_t>(function)] != 0;
+  }
   /// A function and those that it may call, by their calls' order in the text.
   std::vector<int32_t> reached_from(int32_t function) const;
 
@@ -38,6 +42,7 @@ class CallGraph {
   std::vector<int32_t> with_an_address_;
   std::vector<std::vector<int32_t>> callees_;  ///< by function
   std::vector<int32_t> component_;             ///< functions that lead to each other have the same
+  std::vector<char> leads_to_itself_;          ///< by function
 };
 
 }  // namespace assay::vm

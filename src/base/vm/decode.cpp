@@ -87,6 +87,7 @@ void Decoder::function(int32_t index) {
   function_start_[static_cast<size_t>(index)] = static_cast<int32_t>(begin);
   first_op_.assign(made.body.size() + 1, 0);
   fixups_.clear();
+  if (index == code_->entry) begin_frames();
   for (size_t i = 0; i < made.body.size(); ++i) {
     first_op_[i] = static_cast<int32_t>(code_->ops.size());
     instruction(made.body[i], static_cast<int32_t>(i));

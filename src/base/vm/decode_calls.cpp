@@ -50,8 +50,6 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
     fail(instruction, target.name + ": dynamic parallelism is not supported");
   if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
   if (target.entry) fail(instruction, target.name + " is an entry, not a function");
-  if (call_graph_.is_recursive(function_, callee)) fail(instruction, "recursion is not supported");
-
   auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first,
                      bool to_callee) {
     std::vector<Slot> result;
@@ -72,7 +70,11 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
     }
     return result;
   };
-  set_slots(op, triples(site.arguments, target.parameters, 0, true));
+  const std::vector<Slot> arguments = triples(site.arguments, target.parameters, 0, true);
+  if (has_frames(function_) || has_frames(callee))
+    return call_with_frames(arguments, triples(site.returns, target.returns, target.parameters.size(), false),
+                            callee, op);
+  set_slots(op, arguments);
   call_fixups_.emplace_back(code_->ops.size(), callee);
   pending_functions_.push_back(callee);
   if (!site.returns || site.returns->elements.empty()) return;

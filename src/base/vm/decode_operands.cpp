@@ -27,6 +27,7 @@ constexpr uint32_t cell_bytes(Cell cell) {
 
 constexpr int64_t largest_local =
     512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
+constexpr int64_t stack_bytes = 32 << 10;  // of frames of recursion, per thread; CUDA's own default is 1 KiB
 constexpr int64_t largest_shared = 1 << 24;  // far above any block's; the launch checks what a block has
 
 int64_t align_up(int64_t value, int64_t align) {
@@ -67,6 +68,7 @@ std::vector<std::byte> initial_bytes(const ptx::Variable& variable, const std::v
 }
 
 std::string source_name(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "s" would be short
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> plain(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
@@ -129,13 +131,17 @@ void Decoder::lay_out_memory() {
   std::sort(reached.begin(), reached.end());
   for (const int32_t f : reached) {
     const ptx::Function& function = module_->functions[static_cast<size_t>(f)];
+    const int64_t before = local;
+    const bool framed = call_graph_.leads_to_itself(f);
+    if (framed) local = 0;
     for (size_t v = 0; v < function.variables.size(); ++v) {
       const ptx::Variable& variable = function.variables[v];
       int64_t& next = variable.space == Space::shared ? shared : local;
       next = align_up(next, variable.align);
       function_offsets_[{f, static_cast<int32_t>(v)}] = next;
-      name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next, f,
-                static_cast<int32_t>(v));
+      if (variable.space == Space::shared || !framed)
+        name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next,
+                  f, static_cast<int32_t>(v));
       next += variable.bytes;
     }
     limit(local, largest_local, "local memory per thread");
@@ -149,7 +155,15 @@ void Decoder::lay_out_memory() {
       local += parameter.bytes;
     }
     limit(local, largest_local, "local memory per thread");
+    if (framed) {
+      kept_registers_[f] = align_up(local, 8);
+      frame_bytes_[f] =
+          align_up(kept_registers_[f] + 16 * static_cast<int64_t>(function.registers.size()), 16);
+      local = before;
+    }
   }
+  stack_ = align_up(local, 16);
+  if (!frame_bytes_.empty()) local = stack_ + stack_bytes;
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
     if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0) {
@@ -228,6 +242,10 @@ Slot Decoder::source(const Operand& operand, Type type) {
       return special_slot(operand.name, cell);
     case Operand::Kind::symbol:
       if (cell == Cell::mask) fail("an address is no predicate");
+      if (is_framed(operand)) {
+        if (cell != Cell::wide) fail("an address in a frame of recursion has 64 bits");
+        return frame_address(operand);
+      }
       return constant_slot(symbol_value(operand) + static_cast<uint64_t>(operand.offset), cell);
     case Operand::Kind::sink:
       return constant_slot(0, cell);
@@ -338,6 +356,7 @@ std::pair<Slot, int64_t> Decoder::second_address(const Operand& operand, bool* w
   auto offset = static_cast<uint64_t>(operand.offset);
   if (operand.parameter >= 0 || operand.symbol >= 0) offset += symbol_value(operand);
   *wide = true;
+  if (is_framed(operand)) return {frame_, static_cast<int64_t>(offset)};
   if (operand.reg < 0) return {constant_slot(0, Cell::wide), static_cast<int64_t>(offset)};
   const Cell cell = cell_of(here().registers[static_cast<size_t>(operand.reg)].type);
   if (cell == Cell::mask) fail("a predicate is no address");

@@ -67,6 +67,17 @@ class Decoder {
   };
 
   void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
+  void call_with_frames(const std::vector<Slot>& arguments, const std::vector<Slot>& results, int32_t callee,
+                        Op&);
+  void copy_frames(const Op&, const std::vector<Slot>& triples, bool to_callee, int32_t callee,
+                   std::vector<Op>& made);
+  void keep_registers(const Op&, bool restore, std::vector<Op>& made);
+  void move_frame(const Op&, const char* form, std::vector<Op>& made);
+  Op local_access(const Op&, const char* form, Slot cell, bool framed, int64_t offset) const;
+  bool has_frames(int32_t function) const { return frame_bytes_.contains(function); }
+  bool is_framed(const ptx::Operand&) const;
+  Slot frame_address(const ptx::Operand&);
+  void begin_frames();
   int32_t argument_variable(const ptx::Instruction&, const ptx::Operand&) const;
   bool call_system(const ptx::Instruction&, const CallSite&, const ptx::Function&, Op&);
   bool spins(const Op& branch) const;
@@ -110,6 +121,10 @@ class Decoder {
   std::vector<int64_t> variable_offsets_;  ///< module .shared variables
   std::map<std::pair<int32_t, int32_t>, int64_t>
       function_offsets_;                                 ///< (function, variable or -1 - parameter)
+  std::map<int32_t, int64_t> frame_bytes_;               ///< of functions that lead to themselves
+  std::map<int32_t, int64_t> kept_registers_;            ///< where in its frame a function keeps them
+  int64_t stack_ = 0;                                    ///< where in local memory the frames begin
+  Slot frame_ = no_slot;                                 ///< address of the running function's frame
   std::vector<int32_t> function_start_;                  ///< op index by function, -1 not yet decoded
   std::vector<std::pair<size_t, int32_t>> call_fixups_;  ///< op, function
   std::vector<int32_t> pending_functions_;

@@ -86,6 +86,7 @@ struct Instance {
 
   size_t op = 0;
   uint32_t mask = 0;
+  std::array<uint32_t, 3> cluster{1, 1, 1};  ///< that `warp` is counted in
   std::vector<LaneBits> results;
 };
 
@@ -172,7 +173,7 @@ class CompareTrace : public PlainTrace {
     found.barriers = static_cast<uint32_t>(
         std::upper_bound(stream.releases.begin(), stream.releases.end(), index) - stream.releases.begin());
     if (first && first->order() <= found.order()) return;
-    found.op = code_->index(op);
+    found.op = code_->index(op), found.cluster = warp.block->context->cluster;
     keep_results(warp, signature, mask, found);
     first = std::move(found);
   }
@@ -266,7 +267,6 @@ Departure describe(const Program& program, const Code& code, const Instance& a, 
   departure.where =
       locate && op.instruction >= 0 ? locate(*code.module, op.function, op.instruction) : where(code, op);
   departure.instruction = opcode_of(code, op);
-  departure.block = unfold(b.block, program.launches[b.launch].grid);
   int lane = std::countr_zero(b.mask ? b.mask : 1u);
   const auto uses = code.signature(op).writes;
   bool found = false;
@@ -279,7 +279,9 @@ Departure describe(const Program& program, const Code& code, const Instance& a, 
       departure.second = result_text(uses[i].type, uses[i].cell, b.results[i][at]);
     });
   if (!found) departure.first = "another instruction, or other lanes", departure.second = "this one";
-  departure.thread = unfold(b.warp * 32 + static_cast<uint32_t>(lane), program.launches[b.launch].block);
+  const ThreadPlace at = place_of_thread(program.launches[b.launch], b.cluster, b.block,
+                                         uint64_t{b.warp} * 32 + static_cast<uint64_t>(lane));
+  departure.block = at.block, departure.thread = at.thread;
   return departure;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "src/base/ptx/program.h"
 
@@ -23,6 +24,9 @@ struct ElementFormat {
 };
 const ElementFormat& format_of(Element);
 std::optional<Element> element_named(std::string_view);
+/// The formats that an instruction names, in PTX order: of mma D, A, B, C, of wgmma D, A, B. What it leaves
+/// out is left out.
+std::vector<Element> elements_of(const ptx::Instruction&);
 /// Value of a pattern of `bits` bits. Exact.
 double value_of(Element, uint64_t pattern);
 

@@ -149,9 +149,10 @@ Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double
   far_square *= raise;
   const double near_norm = std::sqrt(x.largest_near_square * raise),
                norm = std::fmax(near_norm + std::sqrt(far_square), alike);
-  // tr (A + B)^2 <= tr A^2 + tr B^2 + 2 |A| tr B
-  const double square =
-      std::fmax(x.near_square * raise + far_square + 2 * near_norm * x.far_squares, alike * x.noise_squares);
+  // tr (A + B)^2 = tr A^2 + tr B^2 + 2 tr A B; tr A B is at most |A| tr B, and sqrt(tr A^2 tr B^2)
+  const double near_square = x.near_square * raise,
+               both = std::fmin(near_norm * x.far_squares, std::sqrt(near_square * far_square)),
+               square = std::fmax(near_square + far_square + 2 * both, alike * x.noise_squares);
   const double noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
   const double stored = std::fmax(seen.variance, seen.ideal_squares);
   return {stored + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};

@@ -12,7 +12,8 @@
 // them, of the sources that stay within a block (near) and of all others (far) show
 //   tr Sigma_r      the mean |e_i|^2, plus 2 sqrt(tr(Sigma_r^2) t / R) for its own error
 //   tr(Sigma_r^2)   of either kind the mean (e_i . e_j)^2 over the R (R - 1) / 2 pairs, raised by 1 + t / 60
-//                   for its own error, as few samples can halve it; near ones of several blocks add up
+//                   for its own error, as few samples can halve it; near ones of several blocks add up, and
+//                   so do a state's rows where no source enters two
 //   |Sigma_r|       at most the largest near block's sqrt(tr(Sigma^2)) plus that of the far ones
 //   x^T Sigma_r x   the mean (x . e_i)^2, with R degrees of freedom: tau standard deviations are passed with
 //                   probability (1 + tau^2 / R)^(-R/2); or at most |Sigma_r| |x|^2

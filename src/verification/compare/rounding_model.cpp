@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <optional>
 #include <set>
 
 #include "reference/parallel.h"
 #include "reference/sampled_chunk.h"
+#include "src/verification/compare/carried_samples.h"
 
 namespace assay {
 namespace {
@@ -79,6 +79,28 @@ void add_common(const NoiseBlock& noise, const OutputBlock& block, const Referen
   to.common_along += std::fabs(along), to.common_sum += std::fabs(sum);
 }
 
+/// Adds those of sources that reach all that they are of; `far`: and more.
+void add_products(const Products& sums, float scale, bool far, ExpectedErrors& to) {
+  const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
+  size_t pair = 0;
+  double square = 0;
+  for (int a = 0; a < kNoiseSamples; ++a) {
+    const auto i = static_cast<size_t>(a);
+    const double squares = unscaled_square * static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
+    to.noise_squares += squares;
+    if (far) to.far_squares += squares;
+    to.along[i] += unscaled_square * static_cast<double>(sums.along[a]);
+    to.summed[i] += unscaled * static_cast<double>(sums.summed[a]);
+    for (int b = 0; b < a; ++b, ++pair) {
+      const double product = unscaled_square * static_cast<double>(sums.gram[a][b]);
+      square += product * product / static_cast<double>(ExpectedErrors::kPairs);
+      if (far) to.products[pair] += product;
+    }
+  }
+  if (far) return;
+  to.near_square += square, to.largest_near_square = std::fmax(to.largest_near_square, square);
+}
+
 /// Adds one block's samples, of the elements that are judged.
 void add_noise(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                OutputModel& model) {
@@ -86,9 +108,9 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   add_rest(noise, block, reference, model);
   if (noise.common) add_common(noise, block, reference, model, to);
   const float scale = scale_of(block, reference, model);
-  const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
   for (const float* const samples : {noise.near, noise.far}) {
     if (!samples) continue;
+    const bool far = samples == noise.far && !noise.rows_apart;
     Products sums;
     for (int64_t r = 0; r < noise.rows; ++r) {
       const int64_t flat = model.blocks.row(block, r);
@@ -98,159 +120,11 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
         sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c] * scale,
                  static_cast<float>(reference.mid[i] * static_cast<double>(scale)));
       }
+      if (noise.rows_apart) add_products(sums, scale, far, to), sums = {};
     }
-    size_t pair = 0;
-    double square = 0;
-    for (int a = 0; a < kNoiseSamples; ++a) {
-      const auto i = static_cast<size_t>(a);
-      const double squares = unscaled_square * static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
-      to.noise_squares += squares;
-      if (samples == noise.far) to.far_squares += squares;
-      to.along[i] += unscaled_square * static_cast<double>(sums.along[a]);
-      to.summed[i] += unscaled * static_cast<double>(sums.summed[a]);
-      for (int b = 0; b < a; ++b, ++pair) {
-        const double product = unscaled_square * static_cast<double>(sums.gram[a][b]);
-        square += product * product / static_cast<double>(ExpectedErrors::kPairs);
-        if (samples == noise.far) to.products[pair] += product;
-      }
-    }
-    if (samples == noise.near) to.near_square = to.largest_near_square = square;
+    add_products(sums, scale, far, to);
   }
 }
-
-/// What a bilinear form makes of each pair of samples.
-class Form {
- public:
-  void add(const Lanes& first, const Lanes& second) {
-    for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += first[i] * second;
-  }
-  void add(const Form& o) {
-    for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += o.pairs_[i];
-  }
-  void make_symmetric() {
-    for (int i = 0; i < kNoiseSamples; ++i)
-      for (int j = 0; j < i; ++j) pairs_[i][j] = pairs_[j][i] = (pairs_[i][j] + pairs_[j][i]) / 2;
-  }
-  /// Of one sample with itself.
-  double mean() const {
-    double sum = 0;
-    for (int i = 0; i < kNoiseSamples; ++i) sum += static_cast<double>(pairs_[i][i]);
-    return sum / kNoiseSamples;
-  }
-  /// Mean square over the pairs of two samples; `common`: what it makes of the common source, which has the
-  /// same sign in samples an even number apart, and is no variance.
-  double variance(double common) const {
-    double sum = 0;
-    for (int i = 0; i < kNoiseSamples; ++i)
-      for (int j = 0; j < kNoiseSamples; ++j) {
-        const double y = static_cast<double>(pairs_[i][j]) - ((i - j) % 2 == 0 ? common : -common);
-        sum += i == j ? 0 : y * y;
-      }
-    return sum / (2 * static_cast<double>(ExpectedErrors::kPairs));
-  }
-
- private:
-  Lanes pairs_[kNoiseSamples] = {};
-};
-
-/// The samples of one sequence and head from block to block, storing included.
-class CarriedSamples {
- public:
-  void add(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
-           const OutputModel& model) {
-    const auto states = static_cast<size_t>(noise.states), width = static_cast<size_t>(noise.columns);
-    StateReads reads{static_cast<size_t>(&block - model.blocks.blocks().data()), {}, {}};
-    reads.x.assign(noise.reads, noise.reads + static_cast<size_t>(noise.rows) * states);
-    reads.left.assign(noise.left, noise.left + states);
-    std::vector<Lanes> fresh(states * width), old(states * width);
-    std::vector<float> common(states * width);
-    for (int64_t r = 0; r < noise.rows; ++r)
-      for (size_t v = 0; v < width; ++v) {
-        const auto flat = static_cast<size_t>(model.blocks.row(block, r)) + v;
-        if (model.rest[flat] < 0) continue;
-        const size_t i = static_cast<size_t>(r) * width + v;
-        Lanes is_new = {}, is_old = {};
-        add_error(noise, i, flat, reference, is_new, is_old);
-        const float of_all = noise.common ? noise.common[i] : 0;
-        const float* const x = reads.x.data() + static_cast<size_t>(r) * states;
-        for (size_t c = 0; c < states; ++c) {
-          const size_t to = c * width + v;
-          fresh[to] += x[c] * is_new, old[to] += x[c] * is_old, common[to] += x[c] * of_all;
-        }
-      }
-    add_kept(noise, block, model);
-    if (!before_.empty()) add_products(width, fresh, old, common);
-    for (size_t i = 0; i < old.size(); ++i) old[i] += fresh[i];
-    before_ = std::move(old), common_before_ = std::move(common);
-    errors_.blocks.push_back(std::move(reads));
-  }
-
-  /// Nothing where no block follows another.
-  std::optional<CarriedErrors> errors() && {
-    if (errors_.blocks.size() < 2) return {};
-    errors_.mean = old_.mean() + std::fmax(0, -common_);
-    old_.make_symmetric();
-    errors_.old = 2 * old_.variance(common_);
-    if (links_ > 0) errors_.together = std::fmax(1, (errors_.fresh + errors_.old) / links_);
-    return std::move(errors_);
-  }
-
- private:
-  /// Of one element, what is new in its block and what is not. What is common to all is as far off as it may
-  /// be, one way or the other.
-  static void add_error(const NoiseBlock& noise, size_t i, size_t flat, const ReferenceOutput& reference,
-                        Lanes& fresh, Lanes& old) {
-    if (noise.near) fresh += reinterpret_cast<const Lanes*>(noise.near)[i];
-    if (noise.far) old += reinterpret_cast<const Lanes*>(noise.far)[i];
-    const auto half =
-        static_cast<float>(reference.roundoff) * binade(static_cast<float>(reference.mid[flat]));
-    const float common = noise.common ? noise.common[i] : 0;
-    for (int s = 0; s < kNoiseSamples; ++s) {
-      const uint64_t bits = mixed(flat * kNoiseSamples + static_cast<uint64_t>(s));
-      fresh[s] += half * (static_cast<float>(bits >> 40) * 0x1p-23f - 1);
-      old[s] += s % 2 == 0 ? common : -common;
-    }
-  }
-
-  void add_kept(const NoiseBlock& noise, const OutputBlock& block, const OutputModel& model) {
-    std::vector<float> kept(noise.kept, noise.kept + noise.rows * noise.columns);
-    for (size_t i = 0; i < kept.size(); ++i) {
-      const auto row = static_cast<int64_t>(i) / noise.columns,
-                 column = static_cast<int64_t>(i) % noise.columns;
-      if (model.rest[static_cast<size_t>(model.blocks.row(block, row) + column)] < 0) kept[i] = 0;
-      if (noise.common) errors_.kept_common += static_cast<double>(kept[i] * noise.common[i]);
-    }
-    errors_.kept.push_back(std::move(kept)), errors_.kept_variance += noise.kept_variance;
-  }
-
-  /// What this block and the one before say alike, of every pair of samples.
-  void add_products(size_t width, const std::vector<Lanes>& fresh, const std::vector<Lanes>& old,
-                    const std::vector<float>& common) {
-    const std::vector<float>& left = errors_.blocks.back().left;
-    Form of_fresh;
-    for (size_t v = 0; v < width; ++v) {
-      Form is_new, is_old;
-      float of_common = 0;
-      for (size_t i = v; i < before_.size(); i += width) {
-        const Lanes kept = before_[i] * left[i / width];
-        is_new.add(kept, fresh[i]), is_old.add(kept, old[i]);
-        of_common += left[i / width] * common_before_[i] * common[i];
-      }
-      old_.add(is_old), of_fresh.add(is_new), common_ += static_cast<double>(of_common);
-      is_new.add(is_old);
-      const double link = is_new.variance(static_cast<double>(of_common));
-      links_ += link, errors_.largest = std::fmax(errors_.largest, link);
-    }
-    errors_.fresh += of_fresh.variance(0);
-  }
-
-  CarriedErrors errors_;
-  std::vector<Lanes> before_;
-  std::vector<float> common_before_;
-  Form old_;           ///< what is not new
-  double common_ = 0;  ///< and of what is common to all
-  double links_ = 0;   ///< variances of all blocks and columns
-};
 
 /// The bound of an element without what storing the output may add to it.
 double without_storing(const ReferenceOutput& reference, size_t i, double half_subnormal) {
@@ -299,10 +173,11 @@ class Direction {
       for (const ReferenceOutput* output : outputs) add_rest(*output, rests_of(*output), model(*output));
       return;
     }
-    const char* const why = !sample ? "the roundings inside this operator have no model"
-                            : work_of(p_, chunk, backward_) > p_.work
-                                ? "too long for its roundings to be sampled"
-                                : nullptr;
+    const char* const why =
+        !sample           ? "the roundings inside this operator have no model"
+        : rounds_states() ? "the roundings of a state in its operands' format have no model"
+        : work_of(p_, chunk, backward_) > p_.work ? "too long for its roundings to be sampled"
+                                                  : nullptr;
     if (why) {
       for (const ReferenceOutput* output : outputs) model(*output).skipped = why;
       return;
@@ -320,6 +195,13 @@ class Direction {
           is_plain(spec.role) && found != p_.problem->inputs->end())
         return found->second.dtype;
     return Dtype::fp32;
+  }
+  bool rounds_states() const {
+    const auto rounds = [&](const RecurrenceArithmetic& a) {
+      return roundings_in(a.boundary, u_) > 0 || roundings_in(a.step, u_) > 0;
+    };
+    const Problem& p = *p_.problem;
+    return backward_ ? rounds(p.adjoint.state) || rounds(p.adjoint.adjoint) : rounds(p.arithmetic);
   }
   OutputModel& model(const ReferenceOutput& output) { return models_.at(output.name); }
 

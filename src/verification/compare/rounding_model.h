@@ -27,7 +27,7 @@ struct ExpectedErrors {
   double common_squares = 0, common_along = 0, common_sum = 0;
   // Of the sampled errors e:
   double noise_squares = 0;  ///< e^2, mean over the samples
-  /// Of sources that stay within a block: tr(Sigma^2) of its blocks, and the largest of these.
+  /// Of sources that stay within a block, or a row of it: tr(Sigma^2) of these, and the largest.
   double near_square = 0, largest_near_square = 0;
   double far_squares = 0;                         ///< e^2 of all other sources, mean over the samples
   std::array<double, kPairs> products = {};       ///< e e' of two samples, of all other sources

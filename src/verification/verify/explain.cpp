@@ -398,6 +398,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
     evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
   if (unasked) evidence.checks = &*unasked;
+  if (unasked && !unasked->findings.empty()) v.checks = *unasked;
   v.diagnosis = diagnose(evidence);
   Weighed weighed = weigh(run, options, v, overflow);
   put_behind_rounding(weighed);

@@ -41,16 +41,19 @@ Case rule_case(const std::string& kernel, const RuleShape& shape, uint64_t seed)
   c.dtype = formats[seed % 3], c.gate_dtype = formats[seed / 3 % 3], c.seed = seed;
   c.decay = c.HV == 0 ? "none" : rule_profiles[seed % std::size(rule_profiles)];
   c.initial_state = seed % 2 == 0, c.final_state_gradient = seed % 3 != 0;
-  c.without.insert(seed % 4 == 1 ? "beta" : "beta_v");
+  const bool by_channel = seed % 4 == 1 && kernel.ends_with(".fused_recurrent");
+  c.without.insert(by_channel ? "beta" : "beta_v");
+  if (seed % 8 == 3) c.without.insert("beta");
   return c;
 }
 
 TEST(DeltaRules, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
   uint64_t seed = 0;
-  for (const char* member : members)
-    for (size_t i = 0; i < std::size(rule_shapes); ++i, ++seed)
-      expect_within_bound(rule_case(std::string(member) + ".fused_recurrent",
-                                    rule_shapes[(i + seed / 9) % std::size(rule_shapes)], seed));
+  for (const char* mode : {".fused_recurrent", ".chunk"})
+    for (const char* member : members)
+      for (size_t i = 0; i < std::size(rule_shapes); ++i, ++seed)
+        expect_within_bound(rule_case(std::string(member) + mode,
+                                      rule_shapes[(i + seed / 9) % std::size(rule_shapes)], seed));
 }
 
 TEST(DeltaRules, AreExactWhereNoOperationRounds) {

@@ -99,3 +99,7 @@ PROGRAM(clocked) {
   for (u32 i = 0; i < 20; ++i) x = x * 1664525u + 1013904223u;
   out[threadIdx.x] = clock64() >= start ? x : 0;
 }
+
+static __device__ __noinline__ u32 fibonacci(u32 n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+
+PROGRAM(recursion) { out[threadIdx.x] = fibonacci(in[threadIdx.x] % 8 + n); }

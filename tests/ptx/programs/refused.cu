@@ -1,8 +1,4 @@
 // What the machine does not run: each is refused by name.
-static __device__ __noinline__ u32 fibonacci(u32 n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-
-PROGRAM(recursion) { out[threadIdx.x] = fibonacci(in[threadIdx.x] % 8 + n); }
-
 PROGRAM(several_gpus) {
   asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(out), "r"(n) : "memory");
   out[threadIdx.x] = in[threadIdx.x];

@@ -159,6 +159,26 @@ TEST(RaceCheck, OneSentenceNamesMemoryBothThreadsAndBothLines) {
   EXPECT_EQ(finding.count, 32u);
 }
 
+TEST(RaceCheck, SharedMemoryIsABlocksOfTheGridOrOfACluster) {
+  SmallKernel racing{
+      .declarations = ".shared .align 4 .b8 s[256];",
+      .body = "mov.u32 %r0, s; setp.ne.u32 %p0, %r30, 1; @%p0 bra DONE; st.shared.u32 [%r0], %t;",
+      .threads = 64,
+      .blocks = 2,
+      .cluster = {2, 1, 1}};
+  const CheckedRun of_cluster = run_checked(racing);
+  ASSERT_NE(of_cluster.first("race"), nullptr);
+  EXPECT_EQ(of_cluster.first("race")->element, "shared s of block 1 of the cluster");
+  racing.cluster = {};
+  TensorMap inputs;
+  Program program = plan_of(racing, inputs);
+  program.launches[0].cooperative = true;
+  CheckedRun of_grid;
+  of_grid.report = run_checked(program, inputs, {.threads = 1}, Checks{}, &of_grid.trap);
+  ASSERT_NE(of_grid.first("race"), nullptr);
+  EXPECT_EQ(of_grid.first("race")->element, "shared s of block (1,0,0)");
+}
+
 TEST(RaceCheck, VolatileAccessesAndAtomicsDoNotRaceWithEachOther) {
   SmallKernel kernel;
   kernel.declarations = tile;

@@ -59,12 +59,24 @@ std::string thread_text(const CheckedPlace& p) {
                      p.block[0], p.block[1], p.block[2]);
 }
 
+namespace {
+
+/// Whose shared memory it is, where several blocks run together.
+std::string member_text(const Block& block, uint32_t rank) {
+  if (block.members == 1) return "";
+  if (!block.context->together) return fmt::format(" of block {} of the cluster", rank);
+  const auto [x, y, z] = member_index(*block.context->launch, block.context->cluster, block.linear, rank);
+  return fmt::format(" of block ({},{},{})", x, y, z);
+}
+
+}  // namespace
+
 std::string memory_text(const Block& block, ptx::Space space, uint64_t address) {
   const Code& code = *block.context->code;
   if (space == ptx::Space::shared) {
     const uint64_t stride = std::max<uint64_t>(block.shared_stride, 1), rank = address / stride;
-    const std::string of = block.members > 1 ? fmt::format(" of block {} of the cluster", rank) : "";
-    return "shared " + area_text(code.shared_areas, address % stride) + of;
+    return "shared " + area_text(code.shared_areas, address % stride) +
+           member_text(block, static_cast<uint32_t>(rank));
   }
   if (space == ptx::Space::local) return "local " + area_text(code.local_areas, address);
   return block.context->memory->describe(address);

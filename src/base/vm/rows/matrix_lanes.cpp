@@ -30,18 +30,23 @@ constexpr int zero_exponent = -4096;
 [[gnu::always_inline]] inline void spread(const uint32_t* lanes, Eight (&r)[4]) {
   Eight v[4];
   __builtin_memcpy(v, lanes, sizeof v);
-  const Eight first = {0, 4, 8, 12, 1, 5, 9, 13}, second = {2, 6, 10, 14, 3, 7, 11, 15};
-  const Eight low = {0, 1, 2, 3, 8, 9, 10, 11}, high = {4, 5, 6, 7, 12, 13, 14, 15};
-  const Eight a = __builtin_shuffle(v[0], v[1], first), b = __builtin_shuffle(v[2], v[3], first),
-              c = __builtin_shuffle(v[0], v[1], second), d = __builtin_shuffle(v[2], v[3], second);
-  r[0] = __builtin_shuffle(a, b, low), r[1] = __builtin_shuffle(a, b, high);
-  r[2] = __builtin_shuffle(c, d, low), r[3] = __builtin_shuffle(c, d, high);
+  const auto first = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 4, 8, 12, 1, 5, 9, 13); };
+  const auto second = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 2, 6, 10, 14, 3, 7, 11, 15);
+  };
+  const auto low = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11); };
+  const auto high = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+  };
+  const Eight a = first(v[0], v[1]), b = first(v[2], v[3]), c = second(v[0], v[1]), d = second(v[2], v[3]);
+  r[0] = low(a, b), r[1] = high(a, b), r[2] = low(c, d), r[3] = high(c, d);
 }
 
 [[gnu::always_inline]] inline Eight& eight_at(int32_t* p) {
   return *reinterpret_cast<Eight*>(p);
 }
 
+#ifdef __AVX2__
 /// Words as floats and exponents; returns whether one of them is an Inf or a NaN.
 template <bool half>
 [[gnu::always_inline]] inline bool widen(const TileSum& rule, int count, const int32_t* words, float* value,
@@ -102,47 +107,66 @@ bool widen(const TileSum& rule, int count, const int32_t* words, float* value, i
   return result;
 }
 
-/// One step for `width` rows of a column: a[i][16] at this step's first i and row, b[i][8] at its column.
+constexpr int together = 2;  // columns, for which A is loaded once
+
+/// One step for `width` rows of neighbouring columns: a[i][16] at this step's first i and row, b[i][8] at
+/// the first column.
 template <int count>
-[[gnu::always_inline]] inline Ints step(int fraction_bits, const float* a, const int32_t* a_exponent,
-                                        const float* b, const int32_t* b_exponent, Ints c, Ints& outside) {
+[[gnu::always_inline]] inline void step(int fraction_bits, const float* a, const int32_t* a_exponent,
+                                        const float* b, const int32_t* b_exponent, Ints (&sum)[together],
+                                        Ints& outside) {
   const Ints zero{};
-  const Ints c_field = (c >> 23) & 255;
-  Ints largest = (c & 0x7fffffff) == 0 ? zero + zero_exponent : (c_field != 0 ? c_field : zero + 1) - 127;
+  Ints largest[together], sums[together][2];
+  Floats scale[together];
+  for (int n = 0; n < together; ++n) {
+    const Ints field = (sum[n] >> 23) & 255;
+    largest[n] = (sum[n] & 0x7fffffff) == 0 ? zero + zero_exponent : (field != 0 ? field : zero + 1) - 127;
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < count; ++i) {
-    const Ints e = *reinterpret_cast<const Ints*>(a_exponent + 16 * i) + b_exponent[8 * i];
-    largest = e > largest ? e : largest;
+    const Ints of_a = *reinterpret_cast<const Ints*>(a_exponent + 16 * i);
+    for (int n = 0; n < together; ++n) {
+      const Ints e = of_a + b_exponent[8 * i + n];
+      largest[n] = e > largest[n] ? e : largest[n];
+    }
   }
-  outside |= (largest > 96) | ((largest < -100) & (largest > zero_exponent / 2));
-  largest = largest < -100 ? zero - 100 : largest;
-  const Floats scale = reinterpret_cast<Floats>((fraction_bits + 127 - largest) << 23);
-  // |product| 2^(F - largest) < 2^(F + 2) <= 2^27: eight of them and c stay below 2^31.
-  Ints sums[2] = {__builtin_convertvector(reinterpret_cast<Floats>(c) * scale, Ints), zero};
+  for (int n = 0; n < together; ++n) {
+    outside |= (largest[n] > 96) | ((largest[n] < -100) & (largest[n] > zero_exponent / 2));
+    largest[n] = largest[n] < -100 ? zero - 100 : largest[n];
+    scale[n] = reinterpret_cast<Floats>((fraction_bits + 127 - largest[n]) << 23);
+    // |product| 2^(F - largest) < 2^(F + 2) <= 2^27: eight of them and c stay below 2^31.
+    sums[n][0] = __builtin_convertvector(reinterpret_cast<Floats>(sum[n]) * scale[n], Ints);
+    sums[n][1] = zero;
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < count; ++i) {
-    const Floats product = *reinterpret_cast<const Floats*>(a + 16 * i) * b[8 * i];
-    sums[(i >> 3) & 1] += __builtin_convertvector(product * scale, Ints);
+    const Floats of_a = *reinterpret_cast<const Floats*>(a + 16 * i);
+    for (int n = 0; n < together; ++n)
+      sums[n][(i >> 3) & 1] += __builtin_convertvector(of_a * b[8 * i + n] * scale[n], Ints);
   }
-  return truncated(sums[0], sums[1], largest - fraction_bits);
+  for (int n = 0; n < together; ++n) sum[n] = truncated(sums[n][0], sums[n][1], largest[n] - fraction_bits);
 }
 
 template <int k, int per_step>
 [[gnu::always_inline]] inline bool sum_columns(const TileSum& rule, MatrixTile& m) {
   Ints outside{};
-  for (int n = 0; n < 8; ++n)
+  for (int n = 0; n < 8; n += together)
     for (int row = 0; row < 16; row += width) {
-      Ints sum = *reinterpret_cast<const Ints*>(m.c + 16 * n + row);
-      outside |= ((sum >> 23) & 255) == 255;
+      Ints sum[together];
+      for (int j = 0; j < together; ++j) {
+        sum[j] = *reinterpret_cast<const Ints*>(m.c + 16 * (n + j) + row);
+        outside |= ((sum[j] >> 23) & 255) == 255;
+      }
       for (int i = 0; i < k; i += per_step)
-        sum = step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponent + 16 * i + row,
-                             m.b_value + 8 * i + n, m.b_exponent + 8 * i + n, sum, outside);
-      *reinterpret_cast<Ints*>(m.d + 16 * n + row) = sum;
+        step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponent + 16 * i + row,
+                       m.b_value + 8 * i + n, m.b_exponent + 8 * i + n, sum, outside);
+      for (int j = 0; j < together; ++j) *reinterpret_cast<Ints*>(m.d + 16 * (n + j) + row) = sum[j];
     }
   int32_t any = 0;
   for (int n = 0; n < width; ++n) any |= outside[n];
   return any == 0;
 }
+#endif
 
 }  // namespace
 
@@ -164,15 +188,20 @@ void spread_halves(const uint32_t* lanes, int32_t* to, int stride) {
 void collect_words(uint32_t* lanes, const int32_t* from, int stride) {
   Eight r[4];
   for (int t = 0; t < 4; ++t) r[t] = *reinterpret_cast<const Eight*>(from + t * stride);
-  const Eight low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
-  const Eight a = __builtin_shuffle(r[0], r[1], low), b = __builtin_shuffle(r[2], r[3], low),
-              c = __builtin_shuffle(r[0], r[1], high), d = __builtin_shuffle(r[2], r[3], high);
-  const Eight first = {0, 1, 8, 9, 2, 3, 10, 11}, second = {4, 5, 12, 13, 6, 7, 14, 15};
-  const Eight v[4] = {__builtin_shuffle(a, b, first), __builtin_shuffle(a, b, second),
-                      __builtin_shuffle(c, d, first), __builtin_shuffle(c, d, second)};
+  const auto low = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11); };
+  const auto high = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+  };
+  const auto first = [](Eight x, Eight y) { return __builtin_shufflevector(x, y, 0, 1, 8, 9, 2, 3, 10, 11); };
+  const auto second = [](Eight x, Eight y) {
+    return __builtin_shufflevector(x, y, 4, 5, 12, 13, 6, 7, 14, 15);
+  };
+  const Eight a = low(r[0], r[1]), b = low(r[2], r[3]), c = high(r[0], r[1]), d = high(r[2], r[3]);
+  const Eight v[4] = {first(a, b), second(a, b), first(c, d), second(c, d)};
   __builtin_memcpy(lanes, v, sizeof v);
 }
 
+#ifdef __AVX2__
 bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (m.a_is_wide != MatrixTile::Wide::yes) {
     if (m.a_is_wide == MatrixTile::Wide::special) return false;
@@ -188,5 +217,11 @@ bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (rule.k == 32 && rule.per_step == 16) return sum_columns<32, 16>(rule, m);
   return false;
 }
+#else
+/// In vectors of four the sums of significands (tensor_core_warp.cpp) take a third of the time.
+bool sum_tile(const TileSum&, MatrixTile&) {
+  return false;
+}
+#endif
 
 }  // namespace assay::vm::ASSAY_LANES

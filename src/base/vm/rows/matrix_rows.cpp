@@ -1,6 +1,8 @@
 // mma.sync (PTX ISA 9.7.14): fragments in registers (matrix_form.h); the arithmetic is in tensor_core.h.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
@@ -108,6 +110,17 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 }
 
 }  // namespace
+
+std::vector<Element> elements_of(const ptx::Instruction& instruction) {
+  std::vector<Element> named;
+  const std::string_view opcode = instruction.opcode;
+  for (size_t at = 0; at < opcode.size();) {
+    const size_t dot = std::min(opcode.find('.', at), opcode.size());
+    if (const auto element = element_named(opcode.substr(at, dot - at))) named.push_back(*element);
+    at = dot + 1;
+  }
+  return named;
+}
 
 bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
   if (mask == ~0u) return true;

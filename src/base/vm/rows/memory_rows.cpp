@@ -50,11 +50,14 @@ void load_lanes(const Elements& from, void* cell) {
     for (int lane = 0; lane < 32; ++lane) to[lane] = static_cast<C>(row[lane]);
     return;
   }
-  each_lane(from.mask, [&](int lane) {
+  const auto load_one = [&](int lane) {
     T value;
     std::memcpy(&value, from.host[lane] + from.offset, sizeof(T));
     to[lane] = static_cast<C>(value);
-  });
+  };
+  if (from.mask != ~0u) return each_lane(from.mask, load_one);
+#pragma GCC unroll 8
+  for (int lane = 0; lane < 32; ++lane) load_one(lane);
 }
 
 template <class C>
@@ -71,10 +74,55 @@ Places places_of_elements(const Warp& warp, const Op& op) {
   return warp.places == Places::in_row && op.vector_length > 1 ? Places::apart : warp.places;
 }
 
+using Words = uint32_t __attribute__((vector_size(16)));
+
+/// Words at[0..3] of four lanes, transposed: word i of each.
+struct Quads {
+  Words word[4];
+  static Quads transposed(const Words& a, const Words& b, const Words& c, const Words& d) {
+    const Words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Words above = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                beyond = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return {{__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+             __builtin_shufflevector(above, beyond, 0, 1, 4, 5),
+             __builtin_shufflevector(above, beyond, 2, 3, 6, 7)}};
+  }
+};
+
+Words four_words(const void* from) {
+  Words words;
+  std::memcpy(&words, from, sizeof words);
+  return words;
+}
+
+/// .v4 of 32 bits, all lanes.
+void load_quads(Warp& warp, const Op& op, std::byte* const* host) {
+  for (int lane = 0; lane < 32; lane += 4) {
+    const Quads of = Quads::transposed(four_words(host[lane]), four_words(host[lane + 1]),
+                                       four_words(host[lane + 2]), four_words(host[lane + 3]));
+    for (int i = 0; i < 4; ++i) std::memcpy(warp.word(op.slots[i]) + lane, &of.word[i], sizeof of.word[i]);
+  }
+}
+void store_quads(Warp& warp, const Op& op, std::byte* const* host) {
+  for (int lane = 0; lane < 32; lane += 4) {
+    const auto part = [&](int i) { return four_words(warp.word(op.slots[i]) + lane); };
+    const Quads of = Quads::transposed(part(0), part(1), part(2), part(3));
+    for (int i = 0; i < 4; ++i) std::memcpy(host[lane + i], &of.word[i], sizeof of.word[i]);
+  }
+}
+bool is_whole_quad(const Op& op, uint32_t mask) {
+  return mask == ~0u && op.vector_length == 4 && op.element_bytes == 4 && op.immediate == 0;
+}
+
 /// Cell of each vector element: bit i of Op::immediate is set where the register is 64 bits wide.
 bool load(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
+  if (is_whole_quad(op, mask) && warp.places != Places::one) {
+    load_quads(warp, op, host);
+    return true;
+  }
   Elements from{host, 0, mask, places_of_elements(warp, op)};
   for (uint32_t i = 0; i < op.vector_length; ++i, from.offset += op.element_bytes) {
     void* cell = warp.file + op.slots[i];
@@ -113,6 +161,10 @@ void store_element(uint32_t bytes, const Elements& to, const void* cell) {
 bool store(Warp& warp, const Op& op, uint32_t mask) {
   std::byte* host[32];
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
+  if (is_whole_quad(op, mask)) {
+    store_quads(warp, op, host);
+    return true;
+  }
   Elements to{host, 0, mask, places_of_elements(warp, op)};
   for (uint32_t i = 0; i < op.vector_length; ++i, to.offset += op.element_bytes) {
     const void* cell = warp.file + op.slots[i];

@@ -1,0 +1,33 @@
+// delta_rule, gated_delta_rule and kda, chunk, backward: two scans, chunk after chunk (chunk_scan.cuh), each
+// from what chunk_prepare.cu left for its direction:
+//   states    u and v - S'^T k of every token, S at every chunk's start
+//   adjoints  dv, what beta's gradient sums, D = dL/dS at every chunk's end, last chunk first
+// What is left, dq, dk and dg, are those of fused_recurrent_backward.cu, each chunk as a sequence of its own
+// that starts from S and ends in D. Built once per element format, -DELEMENT=Bf16|Fp16|Fp32 (v, do, dv).
+//   v, do, dv [token, heads, V]; prepared: workspace [chunk][heads] of PreparedLayout; residuals, updates,
+//   pulls, products (or null) [token, heads, V] fp32; states, adjoints [chunk, heads, K, V] fp32
+//   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, heads, K, V] fp32
+//   sequences [N][3]: first token, tokens, first chunk
+// Grids (x): N heads ceil(V/64), 128 threads; *_C serves K <= C.
+#include "chunk_scan.cuh"
+
+using Element = ELEMENT;
+
+#define SCAN_KERNELS(capacity)                                                                            \
+  extern "C" __global__ void __launch_bounds__(128) delta_chunk_states_##capacity(                        \
+      const Element::Bits* v, const char* prepared, const float* initial_state, float* residuals,         \
+      float* updates, float* states, const i64* sequences, int heads, int key_channels,                   \
+      int value_channels) {                                                                               \
+    rule::scan<Element, capacity, false>(v, prepared, initial_state, nullptr, residuals, updates, states, \
+                                         nullptr, sequences, 1.0f, heads, key_channels, value_channels);  \
+  }                                                                                                       \
+  extern "C" __global__ void __launch_bounds__(128) delta_chunk_adjoints_##capacity(                      \
+      const Element::Bits* d_o, const char* prepared, const float* dfinal_state, const float* residuals,  \
+      Element::Bits* dv, float* pulls, float* products, float* adjoints, float* dinitial_state,           \
+      const i64* sequences, int heads, int key_channels, int value_channels) {                            \
+    rule::scan_back<Element, capacity>(d_o, prepared, dfinal_state, residuals, dv, pulls, products,       \
+                                       adjoints, dinitial_state, sequences, heads, key_channels,          \
+                                       value_channels);                                                   \
+  }
+
+FOR_EACH_RULE_CAPACITY(SCAN_KERNELS)

@@ -1,0 +1,58 @@
+// What the chunked delta rules leave in memory between their two launches. Host and device compile this file
+// (C++17).
+#pragma once
+#include "../device/tile_layout.h"
+
+// Functions hold the state of one of these numbers of key channels.
+#define FOR_EACH_RULE_CAPACITY(kernel) kernel(64) kernel(128) kernel(256)
+
+namespace assay::delta {
+
+inline constexpr int chunk_tokens = 64;  ///< counted from each sequence's start
+inline constexpr int scan_values = 64;   ///< value channels of a block of the scan: 16 per warp
+inline constexpr int tile_pairs = 10;    ///< tiles of 16 x 16 on and below the diagonal
+
+/// Of the function that serves so many key channels.
+constexpr int rule_capacity(long long channels) {
+  return channels <= 64 ? 64 : channels <= 128 ? 128 : 256;
+}
+
+/// One chunk and head, as 16 x 16 operands (device/operand.cuh), 4 tiles of 16 tokens and key groups of 16
+/// channels. P_ij = (k_i . k_j) e^{G_i - G_j}, j < i; A_ij = (q_i . k_j) e^{G_i - G_j}, j <= i; X = (1 +
+/// diag(beta) P)^-1 diag(beta) of each tile's own pairs.
+///                                          forward            backward
+///   reads     [tile][key group]            -k_i e^{G_i}       k_i e^{L - G_i}
+///   queries   [tile][key group]            q_i e^{G_i}
+///   writes    [key group][tile]            k_i e^{L - G_i}    -k_i e^{G_i}, rows are key channels
+///   cotangent_writes [key group][tile]                        scale q_i e^{G_i}, in the place of `queries`
+///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
+///   solves    of each tile                 X                  X^T
+/// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X
+/// or of what it is applied to counts times |1 + diag(beta) P| |X|, which near-collinear keys make large.
+struct PreparedLayout {
+  int block, key_groups;
+
+  HOST_DEVICE constexpr PreparedLayout(int operand_block, int key_groups)
+      : block(operand_block), key_groups(key_groups) {}
+  HOST_DEVICE constexpr int reads(int tile, int group) const { return (tile * key_groups + group) * block; }
+  HOST_DEVICE constexpr int queries(int tile, int group) const { return reads(4 + tile, group); }
+  HOST_DEVICE constexpr int writes(int group, int tile) const {
+    return reads(8, 0) + (group * 4 + tile) * block;
+  }
+  HOST_DEVICE constexpr int cotangent_writes(int group, int tile) const {
+    return reads(4, 0) + (group * 4 + tile) * block;
+  }
+  HOST_DEVICE constexpr int removal(int tile, int earlier) const {
+    return reads(12, 0) + (tile * (tile + 1) / 2 + earlier) * block;
+  }
+  HOST_DEVICE constexpr int weight(int tile, int earlier) const {
+    return removal(tile, earlier) + tile_pairs * block;
+  }
+  HOST_DEVICE constexpr int solve(int tile) const {
+    return reads(12, 0) + 2 * tile_pairs * block + tile * device::fp32_sizes.operand_block;
+  }
+  HOST_DEVICE constexpr int decays() const { return solve(4); }
+  HOST_DEVICE constexpr int bytes() const { return decays() + 64 * key_groups; }
+};
+
+}  // namespace assay::delta

@@ -1,0 +1,23 @@
+// delta_rule, gated_delta_rule and kda, chunk, in chunks of 64 tokens of tiles of 16: what comes before a
+// scan, forward or backward (chunk_prepare.cuh). Built once per element format and gate, as
+// fused_recurrent.cu.
+//   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates: TokenGate: g [token, heads] log decays
+//   <= 0; ChannelGate: [token, heads, K]; NoGate: null
+//   prepared: workspace [chunk][heads] of PreparedLayout; chunks [chunk][2]: first token, tokens
+// Grid (x): chunks heads, 128 threads. `vector`: rows of q, k and g may be loaded 16 bytes at a time.
+#include "chunk_prepare.cuh"
+
+using Element = ELEMENT;
+using Decay = GATE;
+
+#define PREPARE_KERNEL(name, back)                                                                    \
+  extern "C" __global__ void __launch_bounds__(128)                                                   \
+      name(const Element::Bits* q, const Element::Bits* k, const Element::Bits* beta,                 \
+           const Decay::Bits* gates, char* prepared, const i64* chunks, float scale, int key_heads,   \
+           int heads, int key_channels, int vector) {                                                 \
+    rule::prepare<Element, Decay, back>(q, k, beta, gates, prepared, chunks, scale, key_heads, heads, \
+                                        key_channels, vector != 0);                                   \
+  }
+
+PREPARE_KERNEL(delta_chunk_prepare, false)
+PREPARE_KERNEL(delta_chunk_prepare_back, true)

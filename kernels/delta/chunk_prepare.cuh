@@ -1,0 +1,180 @@
+// First kernel of the chunked delta rules: of each chunk of 64 tokens and head, all that does not depend on
+// values or states (chunk_layout.h), as operands for the scan, forward or backward. A block owns one chunk
+// and head, a warp 16 tokens.
+#pragma once
+#include "chunk_layout.h"
+#include "chunk_pairs.cuh"
+
+namespace rule {
+
+// X = (1 + diag(beta) P)^-1 diag(beta) of one tile, P below the diagonal of `square`: forward substitution, a
+// column per lane; X replaces P. By one warp.
+__device__ __forceinline__ void solve_tile(float (&square)[16][17], const float* betas, int lane) {
+  float x[16];
+  const int column = lane & 15;
+#pragma unroll
+  for (int row = 0; row < 16; ++row) {
+    float sum = row == column ? 1.0f : 0.0f;
+#pragma unroll
+    for (int j = 0; j < row; ++j) sum = fused(-square[row][j], x[j], sum);
+    x[row] = betas[row] * sum;
+  }
+  __syncwarp();
+  if (lane < 16)
+#pragma unroll
+    for (int row = 0; row < 16; ++row) square[row][column] = x[row];
+  __syncwarp();
+}
+
+// Lane's share of a 16 x 16 square as x[row][place]; its transpose where `transposed`.
+__device__ __forceinline__ void store_square(float (&square)[16][17], const float (&x)[2][4], int lane) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) square[(lane >> 2) + 8 * (i >> 2)][element_of(i & 3, lane)] = x[i >> 2][i & 3];
+}
+template <bool transposed>
+__device__ __forceinline__ void load_square(float (&x)[2][4], const float (&square)[16][17], int lane) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int row = (lane >> 2) + 8 * (i >> 2), place = element_of(i & 3, lane);
+    x[i >> 2][i & 3] = transposed ? square[place][row] : square[row][place];
+  }
+}
+
+// The key channel, of 16, that a row of `writes` is: what the state has in an accumulator's column is then at
+// the place of that channel in `reads` and `queries`, which hold 4 (lane%4) + place.
+__device__ __forceinline__ int channel_of_row(int row) {
+  return 4 * ((row & 7) >> 1) + (row >> 3) + 2 * (row & 1);
+}
+
+// 16 tokens and key channels: k and q with their decays, as rows of tokens and as rows of key channels.
+template <class Operand, bool back>
+__device__ __forceinline__ void store_rows(const PairRows& x, const PairEnds& ends, float (&square)[16][17],
+                                           char* to, const assay::delta::PreparedLayout& layout, int group,
+                                           float scale, int warp, int lane) {
+  const auto store_transposed = [&](char* block, const float(&values)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      square[(lane >> 2) + 8 * (i >> 2)][4 * (lane & 3) + (i & 3)] = values[i >> 2][i & 3];
+    __syncwarp();
+    float y[2][4];
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      y[i >> 2][i & 3] = square[element_of(i & 3, lane)][channel_of_row((lane >> 2) + 8 * (i >> 2))];
+    Operand::store_values(block, lane, y);
+    __syncwarp();
+  };
+  float from_start[2][4], to_end[2][4], queries[2][4];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int half = i >> 2, c = i & 3;
+    from_start[half][c] = -x.key[half][c] * ends.start[half][c];
+    to_end[half][c] = x.key[half][c] * ends.end[half][c];
+    queries[half][c] = (back ? x.query[half][c] * scale : x.query[half][c]) * ends.start[half][c];
+  }
+  if constexpr (back) {
+    Operand::store_values(to + layout.reads(warp, group), lane, to_end);
+    store_transposed(to + layout.cotangent_writes(group, warp), queries);
+    store_transposed(to + layout.writes(group, warp), from_start);
+  } else {
+    Operand::store_values(to + layout.reads(warp, group), lane, from_start);
+    Operand::store_values(to + layout.queries(warp, group), lane, queries);
+    store_transposed(to + layout.writes(group, warp), to_end);
+  }
+}
+
+// The products of two tiles' tokens.
+template <class Operand, bool back>
+__device__ __forceinline__ void store_pairs(float (&p)[2][4], float (&a)[2][4], float (&square)[16][17],
+                                            char* to, const assay::delta::PreparedLayout& layout, float scale,
+                                            int tile, int earlier, int lane) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    p[i >> 2][i & 3] = -p[i >> 2][i & 3];
+    if constexpr (back) a[i >> 2][i & 3] = a[i >> 2][i & 3] * scale;
+  }
+  const auto store = [&](char* block, float(&x)[2][4]) {
+    if constexpr (back) {
+      __syncwarp();
+      store_square(square, x, lane);
+      __syncwarp();
+      load_square<true>(x, square, lane);
+    }
+    Operand::store_values(block, lane, x);
+  };
+  store(to + layout.removal(tile, earlier), p);
+  store(to + layout.weight(tile, earlier), a);
+}
+
+//   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates as Gate says; prepared: [chunk][heads]
+template <class Format, class Gate, bool back>
+__device__ __forceinline__ void prepare(const typename Format::Bits* q, const typename Format::Bits* k,
+                                        const typename Format::Bits* beta, const typename Gate::Bits* gates,
+                                        char* prepared, const i64* chunks, float scale, int key_heads,
+                                        int heads, int K, bool vector) {
+  using Operand = typename OperandOf<Format>::Type;
+  using Shared = PairShared<Gate, Operand>;
+  __shared__ Shared shared;
+  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
+  const int head = int(blockIdx.x) % heads, chunk = int(blockIdx.x) / heads;
+  const i64 first = chunks[2 * i64(chunk)];
+  const int rows = int(chunks[2 * i64(chunk) + 1]), key_groups = (K + 15) / 16;
+  const i64 key_element = (first * key_heads + head / (heads / key_heads)) * K;
+  const assay::delta::PreparedLayout layout(Operand::block_bytes, key_groups);
+  char* const to = prepared + i64(blockIdx.x) * layout.bytes();
+  float* const decays = reinterpret_cast<float*>(to + layout.decays());
+
+  if (int(threadIdx.x) < 64) {
+    const int row = int(threadIdx.x);
+    float rate = row < rows ? 1.0f : 0.0f;
+    if (row < rows && beta != nullptr) rate = Format::decode(beta[(first + row) * heads + head]);
+    shared.betas[row] = rate;
+  }
+  if constexpr (Shared::by_token)
+    if (warp == 0) {
+      float y[2];
+      load_gates<Gate>(y, gates, first, rows, head, heads, lane);
+      shared.decays.fill(y, lane);
+    }
+  __syncthreads();
+  PairInputs<Format, Gate> in{
+      q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K, rows, K, vector};
+  if constexpr (Shared::by_channel) in.gates = gates + (first * heads + head) * K;
+
+  Pairs<Format, Gate> pairs;
+  pairs.sums.clear();
+#pragma unroll 1
+  for (int group = 0; group < key_groups; ++group) {
+    PairRows x;
+    PairEnds ends;
+    pairs.add(in, x, ends, shared, group, warp, lane);
+    store_rows<Operand, back>(x, ends, shared.squares[warp], to, layout, group, scale, warp, lane);
+    if (int(threadIdx.x) < 16) {
+      float whole = 1.0f;
+      if constexpr (Shared::by_channel) {
+        const auto& totals = shared.totals[group & 1];
+        whole = decay_factor((totals[0][threadIdx.x] + totals[1][threadIdx.x]) +
+                             (totals[2][threadIdx.x] + totals[3][threadIdx.x]));
+      }
+      if constexpr (Shared::by_token) whole = decay_factor(shared.decays.up[5][31] + shared.decays.up[5][63]);
+      decays[16 * group + int(threadIdx.x)] = whole;
+    }
+  }
+#pragma unroll
+  for (int d = 0; d < 4; ++d)
+    if (d <= warp) {
+      float p[2][4], a[2][4];
+      pairs.with_tile(d, p, a, shared, warp, lane);
+      store_pairs<Operand, back>(p, a, shared.squares[warp], to, layout, scale, warp, warp - d, lane);
+    }
+  // The pairs of the tile's own tokens, which come first, once more: their places are taken.
+  float p[2][4], a[2][4], x[2][4];
+  pairs.with_tile(0, p, a, shared, warp, lane);
+  __syncwarp();
+  store_square(shared.squares[warp], p, lane);
+  __syncwarp();
+  solve_tile(shared.squares[warp], shared.betas + 16 * warp, lane);
+  load_square<back>(x, shared.squares[warp], lane);
+  OperandTf32x3::store_values(to + layout.solve(warp), lane, x);
+}
+
+}  // namespace rule

@@ -1,0 +1,53 @@
+// A PTX module with a watch in it: the same text, with a few instructions where NaN or infinities can be
+// born, that note into a buffer where one is. It computes the same bits.
+//
+// Of each stretch of a basic block the results that do not surely pass into a later one are folded into one
+// value, which is tested once; where it is not finite, code at the function's end looks at each instruction's
+// operands and notes what was born. Operands are kept until then: at most WatchOptions::kept_registers more
+// than the program keeps by itself. Whole warps go there and come back together.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+
+namespace assay::watch {
+
+struct WatchOptions {
+  int kept_registers = 24;
+  uint64_t buffer_address =
+      0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
+};
+
+/// The module variable that holds the buffer's address: 64 bits; while it is 0, nothing is noted.
+inline constexpr std::string_view kBufferVariable = "assay_watch_buffer";
+
+/// An instruction in which something may be born; its records' place in the buffer is its index.
+struct WatchedSite {
+  int32_t function = -1, instruction = -1;  ///< into the module as it was before
+  std::vector<ptx::Type> sources;           ///< of the operands that a record holds; none of a product
+  std::vector<uint8_t> positions;           ///< theirs in the PTX
+  ptx::Type result = ptx::Type::none;
+  bool product = false;
+};
+
+struct WatchCounts {
+  int64_t instructions = 0;  ///< as the module was
+  int64_t watched = 0;       ///< of them
+  int64_t added = 0;         ///< that run while all is finite
+  int64_t added_aside = 0;   ///< that run where something is not
+};
+
+struct WatchedText {
+  std::string ptx;
+  std::vector<WatchedSite> sites;
+  WatchCounts counts;
+  std::vector<std::string> unwatched;  ///< opcodes that compute floats and that the watch does not know
+};
+
+/// `first_site`: the index of this module's first site in the buffer. Throws BadInput as ptx::parse does.
+WatchedText rewritten(std::string_view text, const ptx::Module&, const WatchOptions&, int32_t first_site = 0);
+
+}  // namespace assay::watch

@@ -1,0 +1,157 @@
+#include "src/preload/watched_process.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/program/source_place.h"
+#include "src/base/watch/birth_json.h"
+#include "src/preload/fat_binary.h"
+
+namespace assay::preload {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostBytes = size_t{64} << 20, kPiece = size_t{1} << 20;
+constexpr unsigned kPortableMapped = 1 | 2;
+
+json options_from_environment() {
+  const char* const text = std::getenv("ASSAY_WATCH");
+  return text && *text ? json::parse(text) : json::object();
+}
+
+bool is_ptx(const char* text) {
+  return std::strncmp(text, "//", 2) == 0 || std::strncmp(text, ".version", 8) == 0 || text[0] == '\n';
+}
+
+}  // namespace
+
+void* next_function(const char* name) {
+  if (void* const found = dlsym(RTLD_NEXT, name)) return found;
+  static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  return driver ? dlsym(driver, name) : nullptr;
+}
+
+WatchedProcess& WatchedProcess::get() {
+  static WatchedProcess process;
+  return process;
+}
+
+WatchedProcess::WatchedProcess() : options_(options_from_environment()) {
+  watch_.kept_registers = options_.value("kept", watch_.kept_registers);
+  void* const made =
+      mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made != MAP_FAILED) buffer_ = static_cast<std::byte*>(made);
+  watch_.buffer_address = reinterpret_cast<uint64_t>(buffer_);
+}
+
+WatchedProcess::~WatchedProcess() {
+  look();
+  write_result();
+}
+
+std::string WatchedProcess::watched(const std::string& text, const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (!buffer_) return text;
+  try {
+    auto parsed = std::make_shared<ptx::Module>(ptx::parse_functions(text, path));
+    watch::WatchedText made = watch::rewritten(text, *parsed, watch_, sites_);
+    const auto more = static_cast<int32_t>(made.sites.size());
+    const size_t bytes = watch::buffer_bytes(static_cast<uint64_t>(sites_ + more));
+    if (bytes > kMostBytes) {
+      unwatched_.push_back(path + ": the buffer is full");
+      return text;
+    }
+    modules_.push_back({std::move(parsed), std::move(made.sites), sites_});
+    sites_ += more, used_ = bytes;
+    counts_.instructions += made.counts.instructions, counts_.watched += made.counts.watched;
+    counts_.added += made.counts.added, counts_.added_aside += made.counts.added_aside;
+    unwatched_.insert(unwatched_.end(), made.unwatched.begin(), made.unwatched.end());
+    return std::move(made.ptx);
+  } catch (const BadInput& error) {
+    unwatched_.push_back(error.what());
+    return text;
+  }
+}
+
+const void* WatchedProcess::watched_image(const void* image) {
+  if (!image) return nullptr;
+  if (fat_binary_bytes(image)) {
+    std::vector<std::byte> made = with_texts(
+        image, [&](const std::string& text, const std::string& path) { return watched(text, path); });
+    if (made.empty()) return ++left_out_, nullptr;
+    const std::lock_guard lock(mutex_);
+    return images_.emplace_back(std::move(made)).data();
+  }
+  const char* const text = static_cast<const char*>(image);
+  if (!is_ptx(text)) return ++left_out_, nullptr;
+  std::string made = watched(text, "module");
+  const std::lock_guard lock(mutex_);
+  return texts_.emplace_back(std::move(made)).c_str();
+}
+
+bool WatchedProcess::is_left_out(const void* code) {
+  Dl_info info{};
+  if (!dladdr(code, &info) || !info.dli_fname) return false;
+  for (const char* name : {"/libtorch", "/libcublas", "/libcudnn", "/libcusparse", "/libcusolver",
+                           "/libcufft", "/libcurand", "/libnccl", "/libnvrtc"})
+    if (std::strstr(info.dli_fname, name)) return ++left_out_, true;
+  return false;
+}
+
+void WatchedProcess::launching(Register make_known) {
+  const std::lock_guard lock(mutex_);
+  if (!buffer_ || !make_known) return;
+  if (used_ > registered_) {
+    const size_t upto = std::min((used_ + kPiece - 1) / kPiece * kPiece, kMostBytes);
+    if (make_known(buffer_ + registered_, upto - registered_, kPortableMapped) == 0) registered_ = upto;
+  }
+  std::memcpy(buffer_ + watch::place::current_launch, &launches_, sizeof launches_);
+  ++launches_;
+}
+
+void WatchedProcess::look() {
+  const std::lock_guard lock(mutex_);
+  uint32_t noted = 0;
+  if (!buffer_) return;
+  std::memcpy(&noted, buffer_ + watch::place::noted, sizeof noted);
+  if (noted == told_) return;
+  told_ = noted;
+  for (const watch::NotedBirth& birth : watch::noted_births(modules_, {buffer_, used_})) {
+    const auto number = static_cast<size_t>(birth.record.site) * watch::kRecordsPerSite +
+                        static_cast<size_t>(birth.record.born);
+    if (is_told_.size() <= number) is_told_.resize(number + 1);
+    if (!is_told_[number]) tell(birth);
+    is_told_[number] = true;
+  }
+}
+
+void WatchedProcess::tell(const watch::NotedBirth& birth) {
+  const watch::Record& r = birth.record;
+  fmt::print(stderr, "assay: {} at {}, launch {}: {}  {}; block ({},{},{}), thread ({},{},{})\n", birth.kind,
+             place_with_ptx_line(birth.where), r.launch, birth.instruction, birth.example, r.block[0],
+             r.block[1], r.block[2], r.thread[0], r.thread[1], r.thread[2]);
+}
+
+json WatchedProcess::result() {
+  const std::lock_guard lock(mutex_);
+  json births = json::array();
+  if (buffer_)
+    for (const watch::NotedBirth& birth : watch::noted_births(modules_, {buffer_, used_}))
+      births.push_back(watch::to_json(birth));
+  return {{"births", births},           {"counts", watch::to_json(counts_)},
+          {"unwatched", unwatched_},    {"left_out", left_out_.load()},
+          {"modules", modules_.size()}, {"launches", launches_}};
+}
+
+void WatchedProcess::write_result() {
+  if (options_.contains("result")) std::ofstream(options_.at("result").get<std::string>()) << result().dump();
+}
+
+}  // namespace assay::preload

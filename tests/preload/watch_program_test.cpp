@@ -1,0 +1,61 @@
+// assay watch -- PROGRAM: a program of the CUDA runtime, compiled by nvcc, with the stand-in for the GPU.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+Ran watched(const std::string& what, const ScratchFolder& here) {
+  return run_assay("watch --on vm --json w.json -- " ASSAY_BIRTHS_PROGRAM " " + what, here);
+}
+
+TEST(WatchProgram, TellsOfEachKindAtItsLineOnce) {
+  const ScratchFolder here;
+  const Ran ran = watched("births", here);
+  EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+  const json result = json::parse(read_file(here / "w.json"));
+  ASSERT_EQ(result.at("births").size(), 3u) << ran.out;
+  const std::pair<const char*, int> expected[] = {
+      {"division by zero", 6}, {"infinity", 9}, {"infinity became NaN", 10}};
+  for (size_t i = 0; i < 3; ++i) {
+    const json& birth = result.at("births")[i];
+    EXPECT_EQ(birth.at("kind"), expected[i].first);
+    EXPECT_EQ(birth.at("line"), expected[i].second);
+    EXPECT_TRUE(birth.at("file").get<std::string>().ends_with("births_program.cu"));
+  }
+  EXPECT_EQ(result.at("births")[0].at("example"), "0 -> inf");
+  EXPECT_EQ(result.at("births")[0].at("launch"), 1);
+  EXPECT_EQ(result.at("births")[1].at("count"), 62);
+  EXPECT_EQ(result.at("births")[1].at("thread"), json({2, 0, 0}));
+  // Told while the program runs, at its waits.
+  EXPECT_NE(ran.err.find("assay: division by zero at"), ran.err.npos) << ran.err;
+  EXPECT_NE(ran.out.find("3 births in 3 launches on the machine"), ran.out.npos) << ran.out;
+}
+
+TEST(WatchProgram, SaysNothingOfWhatComesIn) {
+  const ScratchFolder here;
+  for (const char* what : {"clean", "input"}) {
+    const Ran ran = watched(what, here);
+    EXPECT_EQ(ran.status, 0) << what << ran.out << ran.err;
+    EXPECT_EQ(json::parse(read_file(here / "w.json")).at("births").size(), 0u) << what;
+  }
+}
+
+TEST(WatchProgram, PtxIsWrittenWithTheWatchInIt) {
+  const ScratchFolder here;
+  const Ran ran = run_assay("watch " ASSAY_SOURCE_DIR "/tests/data/row_norm.ptx --output w.ptx", here);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(read_file(here / "w.ptx").find(".visible .global .align 8 .u64 assay_watch_buffer = 0;"),
+            std::string::npos);
+  EXPECT_EQ(run_assay("watch " ASSAY_SOURCE_DIR "/tests/data/row_norm.ptx", here).status, 2);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,81 @@
+#include "src/base/watch/watched_program.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "tests/vm/small_kernel.h"
+#include "tests/watch/traced_and_noted.h"
+
+namespace assay::watch {
+namespace watched_program_test {
+
+uint32_t bits(float x) {
+  return std::bit_cast<uint32_t>(x);
+}
+
+TracedAndNoted of_body(const std::string& body, std::vector<uint32_t> a, std::vector<uint32_t> b) {
+  a.resize(32, bits(1)), b.resize(32, bits(1));
+  TensorMap inputs;
+  const Program program = vm::plan_of({.body = body, .a = std::move(a), .b = std::move(b)}, inputs);
+  return traced_and_noted(program, inputs);
+}
+
+TEST(WatchedProgram, NotesWhatTheTraceSees) {
+  const float inf = INFINITY, nan = NAN;
+  struct Row {
+    const char* body;
+    float a, b;
+  };
+  const Row rows[] = {
+      {"sub.rn.f32 %d, %a, %b;", inf, inf},
+      {"sub.rn.f32 %d, %a, %b;", nan, 1},
+      {"add.rn.f32 %d, %a, %b;", inf, 1},
+      {"mul.rn.f32 %d, %a, %b;", 0, inf},
+      {"mul.rn.f32 %d, %a, %b;", 2e38f, 2},
+      {"div.rn.f32 %d, %a, %b;", 1, 0},
+      {"div.rn.f32 %d, %a, %b;", 0, 0},
+      {"rcp.approx.f32 %d, %a;", 0, 1},
+      {"lg2.approx.f32 %d, %a;", 0, 1},
+      {"lg2.approx.f32 %d, %a;", -1, 1},
+      {"ex2.approx.f32 %d, %a;", 200, 1},
+      {"rsqrt.approx.f32 %d, %a;", -1, 1},
+      {"sqrt.rn.f32 %d, %a;", -1, 1},
+      {"cvt.rn.f16.f32 %h0, %a; cvt.u32.u16 %d, %h0;", 1e6f, 1},
+      {"cvt.rn.f16x2.f32 %d, %a, %b;", 1, 1e6f},
+      {"cvt.rn.f16x2.f32 %d, %a, %b;", 1e6f, nan},
+      {"cvt.rn.bf16x2.f32 %d, %a, %b;", 3.4e38f, 1},
+      {"add.rn.f32 %d, %a, %b;", 1, 2},
+      // An infinity that a division hides, a NaN of it beside, both in one segment.
+      {"mul.rn.f32 %f0, %a, %a; rcp.approx.f32 %f1, %f0; sub.rn.f32 %f2, %f0, %f0; mov.b32 %d, %f1;", 1e30f,
+       1},
+      // In place, and under a guard that holds for some lanes.
+      {"mul.rn.f32 %a, %a, %a; setp.gt.f32 %p0, %b, 0f3F800000; @%p0 mul.rn.f32 %a, %a, %b; mov.b32 %d, %a;",
+       1.5e19f, 4},
+      {"setp.gt.f32 %p0, %b, 0f3F800000; @!%p0 mul.rn.f32 %a, %a, %a; mov.b32 %d, %a;", 1.5e30f, 4},
+      {"cvt.f64.f32 %fd0, %a; mul.rn.f64 %fd0, %fd0, %fd0; mul.rn.f64 %fd1, %fd0, %fd0; mul.rn.f64 %fd1, "
+       "%fd1, "
+       "%fd1; mul.rn.f64 %fd1, %fd1, %fd1; cvt.rn.f32.f64 %d, %fd1;",
+       1e38f, 1},
+  };
+  for (const Row& row : rows) {
+    const TracedAndNoted s = of_body(row.body, {bits(row.a)}, {bits(row.b)});
+    EXPECT_TRUE(s.same_outputs && s.same_trap) << row.body << s.text;
+    EXPECT_EQ(s.traced, s.noted) << row.body << " of " << row.a << ", " << row.b << s.text;
+  }
+}
+
+TEST(WatchedProgram, OldTextIsLeftAsItIs) {
+  const std::string text =
+      ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "
+      "%f0, "
+      "%f0;\nret;\n}\n";
+  const WatchedText made = rewritten(text, ptx::parse(text, "old.ptx"), {});
+  EXPECT_EQ(made.ptx, text);
+  ASSERT_EQ(made.unwatched.size(), 1u);
+  EXPECT_EQ(made.unwatched[0], "old.ptx: PTX 6.0 for sm_60; the watch needs 6.3 and sm_70");
+}
+
+}  // namespace watched_program_test
+}  // namespace assay::watch
