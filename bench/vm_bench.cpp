@@ -59,6 +59,16 @@ std::string register_loop() {
 )");
 }
 
+/// Sums and products on registers, as they are or (-use_fast_math) flushing.
+std::string sum_loop(const std::string& flush) {
+  return loop_program(R"(  cvt.rn.f32.u32 %f1, %r2;
+  mov.f32 %f2, 0f3F000000;
+  mov.f32 %f3, 0fBF800000;
+)",
+                      "  fma.rn" + flush + ".f32 %f1, %f1, %f2, %f3;\n  mul.rn" + flush +
+                          ".f32 %f4, %f1, %f2;\n  add.rn" + flush + ".f32 %f1, %f1, %f4;\n");
+}
+
 /// A dot product of rows in shared memory: loads, address arithmetic and fma.
 std::string shared_loop() {
   return loop_program(R"(  cvt.rn.f32.u32 %f1, %r2;
@@ -161,6 +171,12 @@ void run_loop(benchmark::State& state, std::string program, int32_t count, doubl
 void arithmetic(benchmark::State& state) {
   run_loop(state, register_loop(), 2000, 0);
 }
+void sums(benchmark::State& state) {
+  run_loop(state, sum_loop(""), 2000, 0);
+}
+void flushing_sums(benchmark::State& state) {
+  run_loop(state, sum_loop(".ftz"), 2000, 0);
+}
 void shared_memory(benchmark::State& state) {
   run_loop(state, shared_loop(), 1000, 0);
 }
@@ -253,6 +269,8 @@ BENCHMARK(checked_arithmetic)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_shared_memory)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_warpgroup)->Unit(benchmark::kMillisecond);
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(sums)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(flushing_sums)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);

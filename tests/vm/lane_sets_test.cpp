@@ -221,8 +221,13 @@ TEST(LaneSets, SumTilesAlikeAndAsElementByElement) {
         tile.a_changed();
         return lane_kit(set).sum_tile(sum, tile);
       };
-      const bool first = taken("portable");
-      for (const std::string& set : lane_sets()) {
+      const std::vector<std::string> sets = lane_sets();
+      const bool first = taken(sets.back());
+      for (const std::string& set : sets) {
+        if (set == "portable") {
+          EXPECT_FALSE(taken(set));
+          continue;
+        }
         ASSERT_EQ(taken(set), first) << set << ", round " << round;
         for (int n = 0; n < 8 && first; ++n)
           for (int row = 0; row < 16; ++row) {
@@ -237,7 +242,9 @@ TEST(LaneSets, SumTilesAlikeAndAsElementByElement) {
       }
       in_floats += first;
     }
-  EXPECT_GT(in_floats, 1000);
+  if (lane_sets().size() > 1) {
+    EXPECT_GT(in_floats, 1000);
+  }
 }
 
 }  // namespace

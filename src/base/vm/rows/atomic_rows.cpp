@@ -138,7 +138,7 @@ void add_vectors(std::vector<Row>& rows, const char* lengths_and_type, Type type
 }
 
 template <class T, class F>
-void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
+void add_atomic(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
   add_warp_row(rows, "{atom,red}{,.global,.shared}." + operation_and_type, atomic_meaning(type), atomic<T, F>,
                decode_atomic);
 }
@@ -156,17 +156,17 @@ void add_async(std::vector<Row>& rows, const std::string& operation_and_type, Ty
 
 template <class T>
 void add_order(std::vector<Row>& rows, const std::string& name, Type type) {
-  add<T>(rows, "min." + name, type, [](T a, T b, T) { return b < a ? b : a; });
-  add<T>(rows, "max." + name, type, [](T a, T b, T) { return a < b ? b : a; });
+  add_atomic<T>(rows, "min." + name, type, [](T a, T b, T) { return b < a ? b : a; });
+  add_atomic<T>(rows, "max." + name, type, [](T a, T b, T) { return a < b ? b : a; });
 }
 
 template <class T>
 void add_bits(std::vector<Row>& rows, const std::string& name, Type type) {
-  add<T>(rows, "and." + name, type, [](T a, T b, T) { return a & b; });
-  add<T>(rows, "or." + name, type, [](T a, T b, T) { return a | b; });
-  add<T>(rows, "xor." + name, type, [](T a, T b, T) { return a ^ b; });
-  add<T>(rows, "exch." + name, type, [](T, T b, T) { return b; });
-  add<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
+  add_atomic<T>(rows, "and." + name, type, [](T a, T b, T) { return a & b; });
+  add_atomic<T>(rows, "or." + name, type, [](T a, T b, T) { return a | b; });
+  add_atomic<T>(rows, "xor." + name, type, [](T a, T b, T) { return a ^ b; });
+  add_atomic<T>(rows, "exch." + name, type, [](T, T b, T) { return b; });
+  add_atomic<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
 }
 
 /// add.f32 flushes subnormal operands and results in global memory and keeps them in shared memory (PTX ISA,
@@ -196,7 +196,7 @@ struct DoubleSum {
 
 template <class T, class Global, class Shared>
 void add_by_space(std::vector<Row>& rows, const std::string& operation_and_type, Type type) {
-  add<T>(rows, operation_and_type, type, Global{});
+  add_atomic<T>(rows, operation_and_type, type, Global{});
   rows.back().warp = atomic_by_space<T, Global, Shared>;
 }
 
@@ -210,20 +210,20 @@ T half_sum(const Row* row, T a, T b) {
 template <class T>
 void add_halves(std::vector<Row>& rows) {
   if constexpr (sizeof(T) == 2) {
-    add<T>(rows, "add.f16", Type::f16, [](T a, T b, T) {
+    add_atomic<T>(rows, "add.f16", Type::f16, [](T a, T b, T) {
       static const Row* const row = find_row("add.f16");
       return half_sum<T>(row, a, b);
     });
-    add<T>(rows, "add.bf16", Type::bf16, [](T a, T b, T) {
+    add_atomic<T>(rows, "add.bf16", Type::bf16, [](T a, T b, T) {
       static const Row* const row = find_row("add.bf16");
       return half_sum<T>(row, a, b);
     });
   } else {
-    add<T>(rows, "add.f16x2", Type::f16x2, [](T a, T b, T) {
+    add_atomic<T>(rows, "add.f16x2", Type::f16x2, [](T a, T b, T) {
       static const Row* const row = find_row("add.f16x2");
       return half_sum<T>(row, a, b);
     });
-    add<T>(rows, "add.bf16x2", Type::bf16x2, [](T a, T b, T) {
+    add_atomic<T>(rows, "add.bf16x2", Type::bf16x2, [](T a, T b, T) {
       static const Row* const row = find_row("add.bf16x2");
       return half_sum<T>(row, a, b);
     });
@@ -236,12 +236,12 @@ void add_atomic_rows(std::vector<Row>& rows) {
   const auto sum = [](auto a, auto b, auto) { return a + b; };
   const auto up = [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; };
   const auto down = [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; };
-  add<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);
-  add<uint64_t>(rows, "add.{u64,s64}", Type::u64, sum);
+  add_atomic<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);
+  add_atomic<uint64_t>(rows, "add.{u64,s64}", Type::u64, sum);
   add_by_space<uint32_t, GlobalSum, SharedSum>(rows, "add.f32", Type::f32);
   add_by_space<uint64_t, DoubleSum<0>, DoubleSum<0x0008000000000000ull>>(rows, "add.f64", Type::f64);
-  add<uint32_t>(rows, "inc.u32", Type::u32, up);
-  add<uint32_t>(rows, "dec.u32", Type::u32, down);
+  add_atomic<uint32_t>(rows, "inc.u32", Type::u32, up);
+  add_atomic<uint32_t>(rows, "dec.u32", Type::u32, down);
   add_halves<uint16_t>(rows);
   add_halves<uint32_t>(rows);
   add_vectors(rows, "{v2,v4}.f32", Type::f32);
@@ -253,8 +253,8 @@ void add_atomic_rows(std::vector<Row>& rows) {
   add_order<int32_t>(rows, "s32", Type::s32);
   add_order<uint64_t>(rows, "u64", Type::u64);
   add_order<int64_t>(rows, "s64", Type::s64);
-  add<uint16_t>(rows, "cas.b16", Type::b16,
-                [](uint16_t a, uint16_t b, uint16_t c) { return a == b ? c : a; });
+  add_atomic<uint16_t>(rows, "cas.b16", Type::b16,
+                       [](uint16_t a, uint16_t b, uint16_t c) { return a == b ? c : a; });
   add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
   add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
   add_async<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);

@@ -46,6 +46,7 @@ constexpr int zero_exponent = -4096;
   return *reinterpret_cast<Eight*>(p);
 }
 
+#ifdef __AVX2__
 /// Words as floats and exponents; returns whether one of them is an Inf or a NaN.
 template <bool half>
 [[gnu::always_inline]] inline bool widen(const TileSum& rule, int count, const int32_t* words, float* value,
@@ -106,47 +107,66 @@ bool widen(const TileSum& rule, int count, const int32_t* words, float* value, i
   return result;
 }
 
-/// One step for `width` rows of a column: a[i][16] at this step's first i and row, b[i][8] at its column.
+constexpr int together = 2;  // columns, for which A is loaded once
+
+/// One step for `width` rows of neighbouring columns: a[i][16] at this step's first i and row, b[i][8] at
+/// the first column.
 template <int count>
-[[gnu::always_inline]] inline Ints step(int fraction_bits, const float* a, const int32_t* a_exponent,
-                                        const float* b, const int32_t* b_exponent, Ints c, Ints& outside) {
+[[gnu::always_inline]] inline void step(int fraction_bits, const float* a, const int32_t* a_exponent,
+                                        const float* b, const int32_t* b_exponent, Ints (&sum)[together],
+                                        Ints& outside) {
   const Ints zero{};
-  const Ints c_field = (c >> 23) & 255;
-  Ints largest = (c & 0x7fffffff) == 0 ? zero + zero_exponent : (c_field != 0 ? c_field : zero + 1) - 127;
+  Ints largest[together], sums[together][2];
+  Floats scale[together];
+  for (int n = 0; n < together; ++n) {
+    const Ints field = (sum[n] >> 23) & 255;
+    largest[n] = (sum[n] & 0x7fffffff) == 0 ? zero + zero_exponent : (field != 0 ? field : zero + 1) - 127;
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < count; ++i) {
-    const Ints e = *reinterpret_cast<const Ints*>(a_exponent + 16 * i) + b_exponent[8 * i];
-    largest = e > largest ? e : largest;
+    const Ints of_a = *reinterpret_cast<const Ints*>(a_exponent + 16 * i);
+    for (int n = 0; n < together; ++n) {
+      const Ints e = of_a + b_exponent[8 * i + n];
+      largest[n] = e > largest[n] ? e : largest[n];
+    }
   }
-  outside |= (largest > 96) | ((largest < -100) & (largest > zero_exponent / 2));
-  largest = largest < -100 ? zero - 100 : largest;
-  const Floats scale = reinterpret_cast<Floats>((fraction_bits + 127 - largest) << 23);
-  // |product| 2^(F - largest) < 2^(F + 2) <= 2^27: eight of them and c stay below 2^31.
-  Ints sums[2] = {__builtin_convertvector(reinterpret_cast<Floats>(c) * scale, Ints), zero};
+  for (int n = 0; n < together; ++n) {
+    outside |= (largest[n] > 96) | ((largest[n] < -100) & (largest[n] > zero_exponent / 2));
+    largest[n] = largest[n] < -100 ? zero - 100 : largest[n];
+    scale[n] = reinterpret_cast<Floats>((fraction_bits + 127 - largest[n]) << 23);
+    // |product| 2^(F - largest) < 2^(F + 2) <= 2^27: eight of them and c stay below 2^31.
+    sums[n][0] = __builtin_convertvector(reinterpret_cast<Floats>(sum[n]) * scale[n], Ints);
+    sums[n][1] = zero;
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < count; ++i) {
-    const Floats product = *reinterpret_cast<const Floats*>(a + 16 * i) * b[8 * i];
-    sums[(i >> 3) & 1] += __builtin_convertvector(product * scale, Ints);
+    const Floats of_a = *reinterpret_cast<const Floats*>(a + 16 * i);
+    for (int n = 0; n < together; ++n)
+      sums[n][(i >> 3) & 1] += __builtin_convertvector(of_a * b[8 * i + n] * scale[n], Ints);
   }
-  return truncated(sums[0], sums[1], largest - fraction_bits);
+  for (int n = 0; n < together; ++n) sum[n] = truncated(sums[n][0], sums[n][1], largest[n] - fraction_bits);
 }
 
 template <int k, int per_step>
 [[gnu::always_inline]] inline bool sum_columns(const TileSum& rule, MatrixTile& m) {
   Ints outside{};
-  for (int n = 0; n < 8; ++n)
+  for (int n = 0; n < 8; n += together)
     for (int row = 0; row < 16; row += width) {
-      Ints sum = *reinterpret_cast<const Ints*>(m.c + 16 * n + row);
-      outside |= ((sum >> 23) & 255) == 255;
+      Ints sum[together];
+      for (int j = 0; j < together; ++j) {
+        sum[j] = *reinterpret_cast<const Ints*>(m.c + 16 * (n + j) + row);
+        outside |= ((sum[j] >> 23) & 255) == 255;
+      }
       for (int i = 0; i < k; i += per_step)
-        sum = step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponent + 16 * i + row,
-                             m.b_value + 8 * i + n, m.b_exponent + 8 * i + n, sum, outside);
-      *reinterpret_cast<Ints*>(m.d + 16 * n + row) = sum;
+        step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponent + 16 * i + row,
+                       m.b_value + 8 * i + n, m.b_exponent + 8 * i + n, sum, outside);
+      for (int j = 0; j < together; ++j) *reinterpret_cast<Ints*>(m.d + 16 * (n + j) + row) = sum[j];
     }
   int32_t any = 0;
   for (int n = 0; n < width; ++n) any |= outside[n];
   return any == 0;
 }
+#endif
 
 }  // namespace
 
@@ -181,6 +201,7 @@ void collect_words(uint32_t* lanes, const int32_t* from, int stride) {
   __builtin_memcpy(lanes, v, sizeof v);
 }
 
+#ifdef __AVX2__
 bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (m.a_is_wide != MatrixTile::Wide::yes) {
     if (m.a_is_wide == MatrixTile::Wide::special) return false;
@@ -196,5 +217,11 @@ bool sum_tile(const TileSum& rule, MatrixTile& m) {
   if (rule.k == 32 && rule.per_step == 16) return sum_columns<32, 16>(rule, m);
   return false;
 }
+#else
+/// In vectors of four the sums of significands (tensor_core_warp.cpp) take a third of the time.
+bool sum_tile(const TileSum&, MatrixTile&) {
+  return false;
+}
+#endif
 
 }  // namespace assay::vm::ASSAY_LANES
