@@ -27,8 +27,8 @@ constexpr int rule_capacity(long long channels) {
 ///   cotangent_writes [key group][tile]                        scale q_i e^{G_i}, in the place of `queries`
 ///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
 ///   solves    of each tile                 X                  X^T
-/// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X or
-/// of what it is applied to counts times |1 + diag(beta) P| |X|, which near-collinear keys make large.
+/// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X
+/// or of what it is applied to counts times |1 + diag(beta) P| |X|, which near-collinear keys make large.
 struct PreparedLayout {
   int block, key_groups;
 
