@@ -11,6 +11,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 typedef enum { ASSAY_BF16 = 0, ASSAY_FP16 = 1, ASSAY_FP32 = 2 } assay_format;
 typedef enum { ASSAY_FORWARD = 1, ASSAY_BACKWARD = 2, ASSAY_BOTH = 3 } assay_direction;
@@ -88,6 +91,9 @@ int assay_kernel_run(assay_kernel* kernel, void* const* tensors, void* workspace
 /* What went wrong in this thread's last call that returned 1. */
 const char* assay_error(void);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
