@@ -13,7 +13,8 @@ class Launch:
     `kernel`: the Python function's name; `signature`: argument name to Triton's type, constants as "name=value";
     `grid`, `block`, `cluster`: blocks, threads, blocks of a cluster; `stack`: (file, line, function) of the
     program's own frames, outermost first; `lane_instructions`, `seconds`: of the machine; `printed`: lines of
-    device_print; `trap`: why it did not complete, or None; `verification`: what the checks said, or None.
+    device_print; `trap`: why it did not complete, or None; `verification`: what the checks said, or None;
+    `exponents`: arguments of exponentials, by source line.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Launch:
     printed: list = field(default_factory=list)
     trap: object = None
     verification: object = None
+    exponents: list = field(default_factory=list)
     error: str = ""
 
     @property
