@@ -1,8 +1,9 @@
 /* The kernels of assay for programs of their own, by plain pointers: plan once for given sizes, then enqueue
  * on a stream as often as needed. Nothing here needs a CUDA header: the driver is opened when a kernel first
  * runs, in the context that is current then. Functions return 0, or 1 and say why in assay_error(). A kernel
- * belongs to one thread at a time. Every struct begins with its size, `struct_bytes`: the caller's own are set
- * to `sizeof`, so that a program goes on with later versions of the library, whose structs may be longer. */
+ * belongs to one thread at a time.
+ * Every struct begins with its size, `struct_bytes`: the caller's own are set to `sizeof`, so that a program
+ * goes on with later versions of the library, whose structs may be longer. */
 #ifndef ASSAY_KERNELS_H
 #define ASSAY_KERNELS_H
 
