@@ -80,11 +80,12 @@ using Words = uint32_t __attribute__((vector_size(16)));
 struct Quads {
   Words word[4];
   static Quads transposed(const Words& a, const Words& b, const Words& c, const Words& d) {
-    const Words low{0, 4, 1, 5}, high{2, 6, 3, 7}, first{0, 1, 4, 5}, second{2, 3, 6, 7};
-    const Words ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
-    const Words above = __builtin_shuffle(a, b, high), beyond = __builtin_shuffle(c, d, high);
-    return {{__builtin_shuffle(ab, cd, first), __builtin_shuffle(ab, cd, second),
-             __builtin_shuffle(above, beyond, first), __builtin_shuffle(above, beyond, second)}};
+    const auto low = [](Words x, Words y) { return __builtin_shufflevector(x, y, 0, 4, 1, 5); };
+    const auto high = [](Words x, Words y) { return __builtin_shufflevector(x, y, 2, 6, 3, 7); };
+    const auto first = [](Words x, Words y) { return __builtin_shufflevector(x, y, 0, 1, 4, 5); };
+    const auto second = [](Words x, Words y) { return __builtin_shufflevector(x, y, 2, 3, 6, 7); };
+    const Words ab = low(a, b), cd = low(c, d), above = high(a, b), beyond = high(c, d);
+    return {{first(ab, cd), second(ab, cd), first(above, beyond), second(above, beyond)}};
   }
 };
 
