@@ -2,20 +2,20 @@
 # (kernels/compile_ptx.h), or, with ASSAY_EMBED_PTX, carries all of them and needs neither nvcc nor a file at run time.
 # nvcc: ASSAY_NVCC, then PATH, then the usual place, then the build folder's wheels (the launcher puts them there).
 find_program(ASSAY_NVCC_PROGRAM nvcc
-  HINTS $ENV{ASSAY_NVCC_DIR} PATHS /usr/local/cuda/bin ${CMAKE_SOURCE_DIR}/build/nvcc/bin
-        ${CMAKE_SOURCE_DIR}/build/nvcc/nvidia/cuda_nvcc/bin ${CMAKE_SOURCE_DIR}/build/nvcc/nvidia/cu13/bin)
+  HINTS $ENV{ASSAY_NVCC_DIR} PATHS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/build/nvcc/bin
+        ${PROJECT_SOURCE_DIR}/build/nvcc/nvidia/cuda_nvcc/bin ${PROJECT_SOURCE_DIR}/build/nvcc/nvidia/cu13/bin)
 if(DEFINED ENV{ASSAY_NVCC})
   set(ASSAY_NVCC_PROGRAM $ENV{ASSAY_NVCC})
 endif()
 if(NOT ASSAY_NVCC_PROGRAM)
   message(FATAL_ERROR "nvcc not found: set ASSAY_NVCC, add it to PATH, or install the CUDA toolkit (looked in "
-                      "/usr/local/cuda/bin and ${CMAKE_SOURCE_DIR}/build/nvcc)")
+                      "/usr/local/cuda/bin and ${PROJECT_SOURCE_DIR}/build/nvcc)")
 endif()
 
 execute_process(COMMAND ${ASSAY_NVCC_PROGRAM} --version OUTPUT_VARIABLE nvcc_version OUTPUT_STRIP_TRAILING_WHITESPACE)
 string(REGEX REPLACE ".*\n" "" nvcc_version "${nvcc_version}")
 set_source_files_properties(compile_ptx.cpp PROPERTIES COMPILE_DEFINITIONS
-  "ASSAY_BUILD_NVCC=\"${ASSAY_NVCC_PROGRAM}\";ASSAY_BUILD_NVCC_VERSION=\"${nvcc_version}\";ASSAY_BUILD_CACHE=\"${CMAKE_SOURCE_DIR}/build/kernels\"")
+  "ASSAY_BUILD_NVCC=\"${ASSAY_NVCC_PROGRAM}\";ASSAY_BUILD_NVCC_VERSION=\"${nvcc_version}\";ASSAY_BUILD_CACHE=\"${PROJECT_SOURCE_DIR}/build/kernels\"")
 add_executable(compile_module compile_module_main.cpp)
 target_link_libraries(compile_module PRIVATE assay_compile_ptx)
 
@@ -26,7 +26,7 @@ function(kernel_module target module)
   foreach(form z compiled ptx)
     string(REPLACE ".z" ".ptx.z" file ${output}.${form})
     add_custom_command(OUTPUT ${file}
-      COMMAND ${CMAKE_COMMAND} -E env ASSAY_NVCC=${ASSAY_NVCC_PROGRAM} $<TARGET_FILE:compile_module> ${CMAKE_SOURCE_DIR}
+      COMMAND ${CMAKE_COMMAND} -E env ASSAY_NVCC=${ASSAY_NVCC_PROGRAM} $<TARGET_FILE:compile_module> ${PROJECT_SOURCE_DIR}
               ${module} ${file}
       DEPENDS compile_module DEPFILE ${file}.d COMMENT "kernel ${module}" VERBATIM)
   endforeach()
@@ -43,7 +43,7 @@ endfunction()
 # embed_source(<target> <file>...): adds source files, named by their path from the source root.
 function(embed_source target)
   foreach(file ${ARGN})
-    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
     set_property(TARGET ${target} APPEND PROPERTY embedded_source "${name}|${CMAKE_CURRENT_SOURCE_DIR}/${file}")
   endforeach()
 endfunction()

@@ -7,6 +7,7 @@
 
 #include "fuzz/fuzz.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/result/one_per_defect.h"
 
 namespace assay {
 namespace {
@@ -289,7 +290,7 @@ std::optional<FuzzRun> Database::latest_run() const {
   if (!query.step()) return std::nullopt;
   FuzzRun run = read_document(query.integer(0), query.text(1),
                               [](const nlohmann::json& json) { return fuzz_run_from_json(json); });
-  run.findings = findings_of(query.integer(0));
+  run.findings = one_per_defect(findings_of(query.integer(0)));
   return run;
 }
 
@@ -345,7 +346,7 @@ std::vector<StoredRun> Database::runs() const {
       return StoredRun{json.at("tool").at("commit").get<std::string>(), "", fuzz_run_from_json(json)};
     });
     stored.started = query.text(1);
-    stored.run.findings = findings_of(query.integer(0));
+    stored.run.findings = one_per_defect(findings_of(query.integer(0)));
     all.push_back(std::move(stored));
   }
   return all;

@@ -12,11 +12,13 @@
 #include <map>
 #include <system_error>
 
+#include "fuzz/choice.h"
 #include "fuzz/coverage.h"
 #include "fuzz/covering_draw.h"
 #include "fuzz/database.h"
 #include "fuzz/generator.h"
 #include "fuzz/kernel_record.h"
+#include "fuzz/settle.h"
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
@@ -26,6 +28,7 @@
 #include "src/campaign/engine/engine.h"
 #include "src/campaign/engine/fair_shares.h"
 #include "src/campaign/engine/in_order.h"
+#include "src/result/one_per_defect.h"
 
 namespace assay {
 namespace {
@@ -40,8 +43,10 @@ constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 constexpr int64_t kMostRejections = 64;
 /// Of why no case is taken, the most frequent are named.
 constexpr size_t kReasonsShown = 3;
-/// Shrinking may go on this long after the time budget.
-constexpr double kGrace_s = 20;
+/// Explaining a finding may go on for that share of the time after it; what is still to shrink then is kept
+/// as it was found. Shrinking itself leaves the explanation a share of the time, but no more than it needs.
+constexpr double kBeyond = 0, kLeftToExplain = 0.2, kMostToExplain_s = 15;
+constexpr const char* kUnfinished = "the process ended before the run did";
 /// One case in so many runs a few blocks of a case with indices past 2^31.
 constexpr uint64_t kCasesPerFarCase = 40;
 
@@ -80,6 +85,8 @@ class Fuzzer {
     make_records();
     run_.backend = backend.name() + (options.peer ? " and " + options.peer->name() : "");
     run_.seed = options.seed;
+    run_.checkout = options.checkout;
+    run_.ended_early = kUnfinished;  // as the database has it of a process that was killed
     for (const Property& property : properties())
       run_.properties.push_back({std::string(property.name), 0, 0});
     if (!options.db.empty()) db_.emplace(options.db);
@@ -93,16 +100,28 @@ class Fuzzer {
     listener_.started(kernels_, options_, run_.backend);
     try {
       engine_.run(options_.jobs, [this] { return next(); });
+      run_.ended_early.clear();
       if (budget_.interrupted() && !finished()) run_.ended_early = "interrupted";
     } catch (...) {
       end_early();
     }
+    run_.not_shrunk = static_cast<int64_t>(to_shrink_.size());
+    count_too_few();
     store_block();
     if (run_.cases == 0 && !budget_.interrupted()) refuse_empty();
+    run_.findings = one_per_defect(std::move(run_.findings));
     return run_;
   }
 
  private:
+  /// Of an interrupted run all are.
+  void count_too_few() {
+    run_.min_cases = options_.min_cases;
+    for (const KernelRecord& record : records_)
+      if (record.accepted < options_.min_cases && !budget_.interrupted())
+        run_.too_few.push_back({record.kernel().name, record.accepted});
+  }
+
   /// What pairs of features a kernel takes is looked for by drawing: on all threads.
   void make_records() {
     std::vector<std::optional<KernelRecord>> made(kernels_.size());
@@ -169,7 +188,7 @@ class Fuzzer {
   /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not
   /// taken, and when the run is over.
   Task next() {
-    if (!to_shrink_.empty() && !budget_.interrupted()) {
+    if (!to_shrink_.empty() && !budget_.over()) {
       const size_t finding = to_shrink_.front();
       to_shrink_.pop_front();
       ++shrinking_;
@@ -235,6 +254,11 @@ class Fuzzer {
     if (covers_pairs(pairs, options_.seed, index) && !begins_with_few_formats({*kernels_[k], op, feedback}))
       c = draw_covering_case(pairs, *kernels_[k], op, options_.seed, index);
     if (!c) c = draw_case(*kernels_[k], op, feedback, options_.seed, index);
+    if (const auto group = static_cast<uint64_t>(kernels_[k]->cases_per_shape); group > 1) {
+      Case alike = *c;
+      share_shape(alike, draw_case(*kernels_[k], op, {}, options_.seed, index - index % group), op);
+      if (!refused(alike, *kernels_[k])) c = alike;
+    }
     pairs.note_drawn(*c);
     return *std::move(c);
   }
@@ -324,6 +348,9 @@ class Fuzzer {
       PropertyRow& row = run_.properties[static_cast<size_t>(outcome.property - properties().data())];
       ++row.checked;
       row.failed += outcome.failure.has_value();
+      KernelPropertyRow& own = record.property(row.name);
+      ++own.checked;
+      own.failed += outcome.failure.has_value();
     }
     for (CorpusEntry& entry : record.add(v)) new_corpus_.push_back(std::move(entry));
     if (v.verdict == Verdict::finding || v.verdict == Verdict::undecided) {
@@ -371,6 +398,10 @@ class Fuzzer {
     if (++record.shrunk <= most) to_shrink_.push_back(findings_.size() - 1);
   }
 
+  double to_explain() const {
+    return options_.cases == 0 ? std::min(kMostToExplain_s, (kBeyond + kLeftToExplain) * options_.time_s) : 0;
+  }
+
   Merge shrink_finding(size_t number) {
     TrialReport original;
     engine_.exclusively([&] { original = findings_[number].report; });
@@ -379,13 +410,14 @@ class Fuzzer {
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 if (budget_.interrupted() || budget_.late_by() > kGrace_s)
+                 if (budget_.interrupted() || budget_.left(kBeyond) < to_explain())
                    return std::optional<Verification>();
                  engine_.exclusively([&] { report_progress(); });
                  return with_same_cause(original, candidate, backend_, options_);
                });
     return [this, number, began, original,
-            smallest = fully_traced(original, shrunk.smallest, backend_, options_)] {
+            smallest = fully_traced(original, shrunk.smallest, backend_, options_,
+                                    budget_.interrupted() ? 0 : budget_.left(kBeyond))] {
       store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
       run_.findings[number] = smallest;
       shares_.spend(index_of(*original.trial.kernel), budget_.seconds() - began);
@@ -399,12 +431,14 @@ class Fuzzer {
     run_.seconds = budget_.seconds();
     run_.coverage = coverage_.coverage();
     run_.reached.clear();
+    run_.kernel_properties.clear();
     for (const KernelRecord& record : records_) {
       if (record.rejected > 0)
         run_.coverage.push_back({"rejected by the kernel's plan", record.kernel().name, record.rejected});
       if (record.too_large > 0)
         run_.coverage.push_back({"not enough memory", record.kernel().name, record.too_large});
       for (ReachedRow& row : record.reached()) run_.reached.push_back(std::move(row));
+      for (const auto& [name, row] : record.properties()) run_.kernel_properties.push_back(row);
     }
     run_.tightness = coverage_.tightness();
     store([&](Database& db) {

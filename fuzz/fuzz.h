@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,9 +33,12 @@ struct FuzzOptions {
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
   /// Set from outside, as by a signal: the run ends with the cases in flight, and returns what it has.
   const std::atomic<int>* interrupted = nullptr;
-  Backend* peer = nullptr;    ///< a second backend whose bits must equal the first's
-  OriginOptions origin;       ///< of tracing a non-finite value
-  std::string replay_suffix;  ///< what a replay line needs beside the token (--ptx FILE --plan FILE)
+  Backend* peer = nullptr;  ///< a second backend whose bits must equal the first's
+  OriginOptions origin;     ///< of tracing a non-finite value
+  /// By kernel: what a replay line needs beside the token (--ptx FILE --plan FILE).
+  std::map<std::string, std::string> replay_suffixes;
+  int64_t min_cases = 0;             ///< of each kernel: with fewer that were judged the run is inconclusive
+  std::optional<Checkout> checkout;  ///< FuzzRun::checkout
 };
 
 /// What a progress line needs.

@@ -32,6 +32,12 @@ class KernelRecord {
   /// "branch sides", "inputs present" and "pairs of features", each of how many.
   std::vector<ReachedRow> reached() const;
 
+  /// What its cases say of a property.
+  KernelPropertyRow& property(const std::string& name) {
+    return properties_.try_emplace(name, KernelPropertyRow{kernel_.name, name, 0, 0}).first->second;
+  }
+  const std::map<std::string, KernelPropertyRow>& properties() const { return properties_; }
+
   int64_t accepted = 0, rejected = 0, too_large = 0;
   std::map<std::string, int64_t> refusals;  ///< cases rejected, by the plan's reason
   int64_t faults = 0;
@@ -45,6 +51,7 @@ class KernelRecord {
   const Operator& op_;
   Feedback feedback_;
   FeaturePairs pairs_;
+  std::map<std::string, KernelPropertyRow> properties_;
   std::set<std::string> features_, presences_;
   std::map<std::string, std::vector<uint8_t>> sides_;  ///< by entry: sides of its guards taken so far
 };

@@ -1,5 +1,6 @@
 #include "fuzz/trial.h"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 
@@ -30,6 +31,10 @@ constexpr double kRoundingWork = 4e6;
 
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;
+/// Meanings, further cases, lines and repairs may each take that long, or half of it.
+constexpr double kExplainings = 4;
+/// In less nothing is found out.
+constexpr double kLeastExplainSeconds = 0.2;
 
 /// Most lane instructions of a shrunk case that runs once more under the checks: seconds at most.
 constexpr uint64_t kCheckedInstructions = 20'000'000;
@@ -39,7 +44,7 @@ constexpr uint64_t kCheckedInstructions = 20'000'000;
 enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
-                         Tracing tracing) {
+                         Tracing tracing, double explain_seconds = 0) {
   VerifyOptions verify_options;
   verify_options.threads = 1;
   verify_options.twice = false;  // a property of its own
@@ -52,22 +57,23 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
-  if (tracing == Tracing::full) verify_options.meaning_seconds = kExplainSeconds;
+  if (tracing == Tracing::full) verify_options.meaning_seconds = explain_seconds;
   if (tracing == Tracing::checks) {
     verify_options.checks = vm::Checks{};
     if (c.blocks.empty()) verify_options.check_instructions = kCheckedInstructions;
   }
   Verification v = verify(c, kernel, backend, verify_options);
-  v.replay += options.replay_suffix;
+  if (const auto own = options.replay_suffixes.find(kernel.name); own != options.replay_suffixes.end())
+    v.replay += own->second;
   return v;
 }
 
 /// The verification with its trace; as it is where the machine cannot run what another backend ran, or has
 /// not the memory.
 Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
-                    const FuzzOptions& options, Tracing tracing) {
+                    const FuzzOptions& options, Tracing tracing, double explain_seconds = 0) {
   try {
-    return verify_once(plain.case_, kernel, backend, options, tracing);
+    return verify_once(plain.case_, kernel, backend, options, tracing, explain_seconds);
   } catch (const BadInput&) {
     return plain;
   } catch (const std::bad_alloc&) {
@@ -103,6 +109,9 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
   } catch (const NotEnoughMemory&) {
     throw;
+  } catch (const Refused& why) {
+    report.rejected = why.what();
+    return report;
   } catch (const BadInput&) {
     report.rejected = plan_rejects(trial);
     if (report.rejected.empty()) throw;
@@ -152,13 +161,14 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
 }
 
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
-                          const FuzzOptions& options) {
-  if (!original.trial.diagnose) return smallest;
+                          const FuzzOptions& options, double seconds) {
+  const double explain_seconds = std::min(kExplainSeconds, seconds / kExplainings);
+  if (!original.trial.diagnose || explain_seconds < kLeastExplainSeconds) return smallest;
   if (original.property != nullptr) {
     Verification v = smallest;
     VerifyOptions explaining;
     explaining.threads = 1;
-    explaining.meaning_seconds = kExplainSeconds;
+    explaining.meaning_seconds = explain_seconds;
     const Kernel& kernel = *original.trial.kernel;
     if (!v.checks) v.checks = verify_once(v.case_, kernel, backend, options, Tracing::checks).checks;
     explaining.origin = options.origin;
@@ -170,7 +180,7 @@ Verification fully_traced(const TrialReport& original, const Verification& small
     v.entry = entry_of(program_of(kernel, c, draw_inputs(c)));
     return v;
   }
-  Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);
+  Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full, explain_seconds);
   v.properties_failed = smallest.properties_failed;
   return v;
 }

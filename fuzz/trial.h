@@ -1,5 +1,6 @@
 // One fuzz case: verified, and its share of the properties checked.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,9 +40,9 @@ std::vector<const Property*> properties_due(const Case&, uint64_t seed, int64_t 
 TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
 
 /// The finding's own case verified once more, with everything a person wants to know: nearest finite inputs,
-/// causes.
+/// causes, in about so many seconds; as it is where that is too little.
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend&,
-                          const FuzzOptions&);
+                          const FuzzOptions&, double seconds = HUGE_VAL);
 
 /// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`.
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend&,

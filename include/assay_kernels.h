@@ -1,7 +1,8 @@
 /* The kernels of assay for programs of their own, by plain pointers: plan once for given sizes, then enqueue
  * on a stream as often as needed. Nothing here needs a CUDA header: the driver is opened when a kernel first
  * runs, in the context that is current then. Functions return 0, or 1 and say why in assay_error(). A kernel
- * belongs to one thread at a time. */
+ * belongs to one thread at a time. Every struct begins with its size, `struct_bytes`: the caller's own are set
+ * to `sizeof`, so that a program goes on with later versions of the library, whose structs may be longer. */
 #ifndef ASSAY_KERNELS_H
 #define ASSAY_KERNELS_H
 
@@ -15,20 +16,23 @@ typedef enum { ASSAY_BF16 = 0, ASSAY_FP16 = 1, ASSAY_FP32 = 2 } assay_format;
 typedef enum { ASSAY_FORWARD = 1, ASSAY_BACKWARD = 2, ASSAY_BOTH = 3 } assay_direction;
 
 typedef struct {
-  const char* name; /* "layer_idx" */
+  uint64_t struct_bytes; /* sizeof(assay_parameter); 0 in the one that ends a list */
+  const char* name;      /* "layer_idx" */
   double value;
 } assay_parameter;
 
 /* An input that is a view: elements from one index to the next along each axis, in the order of its shape. At
  * least 1 along axes longer than one, and no two elements at one place. */
 typedef struct {
-  const char* name; /* "q" */
+  uint64_t struct_bytes; /* sizeof(assay_strides); 0 in the one that ends a list */
+  const char* name;      /* "q" */
   int64_t strides[6];
 } assay_strides;
 
 /* Sizes as `assay list operators` names them; 0 stands for 1, and for HV for as many value heads as heads.
  * Only the axes of the operator count: hgrn's channels D are V. */
 typedef struct {
+  uint64_t struct_bytes; /* sizeof(assay_problem) */
   int64_t B, T, H, HV, K, V, M;
   /* Packed sequences: `sequences` + 1 offsets into T, in host memory, B = 1; NULL: B sequences of T tokens.
    */
@@ -52,6 +56,8 @@ typedef struct {
 /* One tensor of a call, row by row and aligned to 16 bytes; an input with strides of its own may begin at any
  * element, and `bytes` reach from its first element to its last. */
 typedef struct {
+  uint64_t
+      struct_bytes; /* from one tensor of a list to the next; perhaps more than sizeof(assay_tensor) here */
   const char* name; /* "q", "initial_state", "o", "dq", .. */
   int is_output;
   assay_format format;

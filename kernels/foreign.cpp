@@ -11,6 +11,7 @@
 #include "kernels/declared_arithmetic.h"
 #include "kernels/foreign_plan.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/source_root.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -163,13 +164,31 @@ void check_files(const ForeignKernel& foreign) {
   check_expressions(foreign);
 }
 
+/// What a file is that is no PTX, and what to do; empty where it may be PTX.
+std::string instead_of_ptx(const std::filesystem::path& path, const std::string& text) {
+  if (text.starts_with("\x7f"
+                       "ELF"))
+    return "a compiled binary, which no machine reads: give the PTX (nvcc -ptx -lineinfo writes it)";
+  const std::string ending = path.extension();
+  const bool source = ending == ".cu" || ending == ".cuh" || ending == ".cpp" || ending == ".cc";
+  if (source || (text.find("__global__") != text.npos && text.find(".version") == text.npos))
+    return fmt::format(
+        "CUDA C++, not PTX: compile it first: nvcc -ptx -lineinfo -arch=compute_80 -o {}.ptx {}",
+        path.stem().string(), path.string());
+  if (ending == ".py")
+    return "Python, not PTX: a Triton kernel's PTX is compiled.asm[\"ptx\"] (examples/triton_gla)";
+  return "";
+}
+
 std::string read_ptx(const std::string& path, const std::string& advice) {
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path))
     throw BadInput(fmt::format("{}: cannot be read; {}", path, advice));
   std::ostringstream text;
   text << file.rdbuf();
-  return text.str();
+  if (const std::string what = instead_of_ptx(path, text.str()); !what.empty())
+    throw BadInput(fmt::format("{}: {}", path, what));
+  return with_source_names(text.str());
 }
 
 /// Reads every PTX file that a launch can name for the declared formats. `given` is the one file, or the

@@ -42,6 +42,15 @@ const Kernel& find_clean(std::string_view name, std::string_view asked) {
     if (kernel.name == name) return kernel;
     known.push_back(kernel.name);
   }
+  for (const Operator& op : operators()) {
+    if (op.name != name) continue;
+    std::string own;
+    for (const Kernel& kernel : kernels())
+      if (kernel.operator_name == name) own += (own.empty() ? "" : ", ") + kernel.name;
+    throw BadInput(
+        fmt::format("{} is an operator: name {}", name,
+                    own.empty() ? "a kernel of your own by --ptx and --plan" : "one of its kernels: " + own));
+  }
   throw BadInput(unknown_name("kernel", asked, known));
 }
 

@@ -42,6 +42,8 @@ std::string render_github_annotations(const json& result) {
     out += fmt::format("::{} {}title={}::{}\n", level, place, escaped(title, true),
                        escaped(fmt::format("{}\n{}", headline_of(*v), text_of(*v, "replay")), false));
   }
+  if (const std::string shortfall = shortfall_of(result); !shortfall.empty())
+    out += fmt::format("::warning title=assay::{}\n", escaped(shortfall, false));
   return out;
 }
 

@@ -22,10 +22,23 @@ class Console {
   void flush() const;
   /// As it is, its line ends included.
   void text(const std::string& lines) const;
-  /// Columns aligned, two blanks between; the first row is the head; `right`: columns of numbers.
+  /// Prose: on a terminal broken between words, further lines indented as the first and two more.
+  void prose(const std::string& text) const;
+  /// Names of options and what they are: long lines are broken, and go on below what they are.
+  void help(const std::string& text) const;
+  /// A command of this program's, as results have it ("assay replay ..."), so that it works when pasted here.
+  static std::string command(const std::string& text);
+  /// Tables are not folded.
+  static void set_wide();
+  static bool is_set_wide();
+  /// Columns aligned, two blanks between; the first row is the head; `first_right`: columns of numbers from
+  /// there on. What is wider than the terminal, or than 100 columns where this is none, is folded: texts are
+  /// broken between words, and where that is not enough columns continue below.
   void table(const std::vector<std::vector<std::string>>& rows, size_t first_right) const;
 
  private:
+  size_t width() const;
+
   std::FILE* stream_;
   bool colour_;
 };

@@ -13,12 +13,15 @@ std::vector<const nlohmann::json*> findings_in(const nlohmann::json& result);
 /// The rule a finding falls under: its top diagnosis, else the kind of origin, trap or check, else of fault.
 Rule rule_of(const nlohmann::json& finding);
 /// The SourceLocation to point at: of the origin, the trap, the check's finding, the likeliest line, the
-/// kernel's entry; null where none is known. Its file is not empty.
+/// kernel's entry, as the line of the user's own that holds it; null where none is known. Its file is not
+/// empty.
 nlohmann::json place_of(const nlohmann::json& finding);
 /// One line a person reads first.
 std::string headline_of(const nlohmann::json& finding);
 /// What is the same in every run that finds it (its cause, where an older document has no identity).
 std::string identity_in(const nlohmann::json& finding);
+/// Why a fuzz run says less than it should: interrupted, too few cases of a kernel; empty: it does not.
+std::string shortfall_of(const nlohmann::json& run);
 /// The baseline has it too.
 bool is_known(const nlohmann::json& finding);
 

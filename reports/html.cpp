@@ -26,14 +26,18 @@ struct Page {
   std::string (*sections)(const json&);
 };
 
+constexpr size_t kNamed = 3;  ///< kernels in a title; more are counted
+
 std::string names_of(const json& kernels) {
   std::string names;
   for (const json& kernel : kernels) names += (names.empty() ? "" : ", ") + exact_decimal(kernel);
-  return names;
+  return kernels.size() <= kNamed ? names : fmt::format("{} kernels", kernels.size());
 }
 
 std::string fuzz_verdict(const json& run) {
   if (!field_of(run, "findings").empty()) return "finding";
+  if (!text_of(run, "ended_early").empty()) return "incomplete";
+  if (!field_or_null(run, "too_few").empty()) return "inconclusive";
   return count_of(run, "undecided") > 0 ? "undecided" : "pass";
 }
 

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "reports/finding_parts.h"
 #include "reports/html_sections.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
@@ -31,11 +33,90 @@ std::string tiles(const json& run) {
   return out + "</dl>\n";
 }
 
+/// The largest error over bound of each of a kernel's rows, as bars: full height is the bound.
+std::string sparkline(const std::vector<double>& ratios) {
+  constexpr double kHeight = 20, kStep = 4, kBar = 3;
+  constexpr size_t kMost = 30;  // the largest
+  std::string within, beyond;
+  const size_t shown = std::min(ratios.size(), kMost);
+  for (size_t i = 0; i < shown; ++i) {
+    const double height = std::isfinite(ratios[i]) ? std::clamp(ratios[i], 0.02, 1.0) * kHeight : kHeight;
+    (ratios[i] <= 1 ? within : beyond) += fmt::format(
+        "M{:g} {:g}v-{:.1f}h{:g}V{:g}z", kStep * static_cast<double>(i), kHeight, height, kBar, kHeight);
+  }
+  const double width = kStep * static_cast<double>(std::max<size_t>(shown, 1));
+  std::string out = fmt::format(
+      "<svg class=\"spark\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" "
+      "aria-label=\"error over bound of each output, format, decay and length\">",
+      width, kHeight);
+  if (!within.empty()) out += fmt::format("<path fill=\"currentColor\" d=\"{}\"></path>", within);
+  if (!beyond.empty())
+    out += fmt::format("<path class=\"bad\" fill=\"currentColor\" d=\"{}\"></path>", beyond);
+  return out + "</svg>";
+}
+
+/// What a reader of the first screen wants: of each kernel its cases, its worst error over bound, its
+/// findings.
+std::string kernels_section(const json& run) {
+  std::string rows;
+  for (const json& name : field_of(run, "kernels")) {
+    const std::string kernel = exact_decimal(name);
+    json cases, worst;
+    for (const json& row : field_of(run, "coverage"))
+      if (text_of(row, "feature") == "kernel" && text_of(row, "value") == kernel)
+        cases = field_of(row, "cases");
+    std::vector<double> ratios;
+    std::string at;
+    for (const json& row : field_of(run, "tightness")) {
+      if (text_of(row, "kernel") != kernel) continue;
+      const json& ratio = field_of(row, "max_ratio");
+      const double value = ratio.is_number() ? ratio.get<double>() : HUGE_VAL;
+      if (ratios.empty() || value > *std::max_element(ratios.begin(), ratios.end())) {
+        worst = ratio;
+        at = fmt::format("{} {}", text_of(row, "output"), text_of(row, "dtype"));
+        if (text_of(row, "decay") != "none") at += ", decay " + text_of(row, "decay");
+        at += ", " + text_of(row, "length_class");
+      }
+      ratios.push_back(value);
+    }
+    std::sort(ratios.rbegin(), ratios.rend());
+    const json& findings = field_of(run, "findings");
+    const auto found = std::count_if(findings.begin(), findings.end(), [&](const json& finding) {
+      return text_of(finding, "kernel") == kernel;
+    });
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(kernel))) + number_cell(cases) +
+            number_cell(worst, worst.is_number() && worst.get<double>() > 1) + "<td>" + sparkline(ratios) +
+            "</td>" + text_cell(at) + number_cell(json(found), found > 0) + "</tr>\n";
+  }
+  return table("",
+               {{"kernel"},
+                {"cases", true},
+                {"worst error/bound", true},
+                {"all, the largest first"},
+                {"worst at"},
+                {"findings", true}},
+               rows);
+}
+
+/// What was checked of each kernel, and failed.
+std::string kernel_properties_section(const json& run) {
+  const json& list = field_or_null(run, "kernel_properties");
+  if (!list.is_array() || list.empty()) return "";
+  std::string rows;
+  for (const json& row : list)
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(row, "kernel")))) +
+            text_cell(text_of(row, "name")) + number_cell(field_of(row, "checked")) +
+            number_cell(field_of(row, "failed"), count_of(row, "failed") > 0) + "</tr>\n";
+  return "<details><summary>By kernel</summary>" +
+         table("", {{"kernel"}, {"property"}, {"checked", true}, {"failed", true}}, rows) + "</details>\n";
+}
+
 std::string finding_row(const json& finding, const std::string& number) {
   return "<tr><td>" + number + "</td>" +
          row_head(fmt::format("<code>{}</code>", escape_markup(text_of(finding, "kernel")))) +
          fmt::format("<td>{}</td>", verdict_badge(text_of(finding, "verdict"))) +
-         text_cell(text_of(finding, "cause")) +
+         fmt::format("<td><b>{}</b>{}<br>{}</td>", escape_markup(rule_of(finding).name),
+                     is_known(finding) ? " (known)" : "", escape_markup(headline_of(finding))) +
          fmt::format("<td><code>{}</code></td></tr>\n", escape_markup(text_of(finding, "replay")));
 }
 
@@ -51,10 +132,10 @@ std::string findings_section(const json& findings) {
     bodies += fmt::format(
         "<details id=\"finding-{0}\"{1}><summary><b>{0}</b> <code>{2}</code> {3}</summary>\n{4}</details>\n",
         i + 1, findings.size() == 1 ? " open" : "", escape_markup(text_of(findings[i], "kernel")),
-        escape_markup(text_of(findings[i], "cause")),
+        escape_markup(rule_of(findings[i]).name),
         verification_sections(findings[i], fmt::format("/findings/{}", i), 3));
   }
-  std::string out = table("", {{"no.", true}, {"kernel"}, {"verdict"}, {"cause"}, {"replay"}}, rows) + bodies;
+  std::string out = table("", {{"no.", true}, {"kernel"}, {"verdict"}, {"what"}, {"replay"}}, rows) + bodies;
   if (findings.size() > kFindingsInFull) {
     out += fmt::format(
         "<p>The first {} of {} findings are shown in full; all are in <code>result.json</code>, and each "
@@ -100,8 +181,11 @@ std::string tightness_table(const json& tightness) {
 
 std::string tightness_section(const json& tightness) {
   std::string out =
-      "<p>Largest error over bound among all cases, the rounding of the output removed from both. Far below "
-      "1 the bound is loose; at 1 or above the kernel is wrong.</p>\n";
+      "<p>Tightness: the largest error over bound among all cases before the output itself is rounded. Near "
+      "1 the bound "
+      "is tight, far below it is loose, or the kernel better than it declares. Above 1 the error over bound "
+      "of the "
+      "first table is a fault.</p>\n";
   std::vector<std::string> kernels;
   for (const json& row : tightness) {
     const std::string kernel = text_of(row, "kernel");
@@ -204,16 +288,30 @@ json chart_data(const json& result) {
 }
 
 std::string fuzz_sections(const json& run) {
-  std::string out = tiles(run);
-  out += fmt::format(
-      "<dl class=\"facts\"><dt>backend</dt><dd>{}</dd><dt>seed</dt><dd class=\"mono\">{}</dd></dl>\n",
-      escape_markup(text_of(run, "backend")), escape_markup(text_of(run, "seed")));
+  std::string out;
+  if (const std::string why = shortfall_of(run); !why.empty())
+    out += fmt::format("<div class=\"callout\"><p class=\"lead\">Not a pass: {}</p></div>\n",
+                       escape_markup(why));
+  out += tiles(run) + kernels_section(run);
+  out += fmt::format("<dl class=\"facts\"><dt>backend</dt><dd>{}</dd><dt>seed</dt><dd class=\"mono\">{}</dd>",
+                     escape_markup(text_of(run, "backend")), escape_markup(text_of(run, "seed")));
+  if (const json& checkout = field_or_null(run, "checkout"); checkout.is_object())
+    out += fmt::format(
+        "<dt>sources</dt><dd class=\"mono\">{}{}{}</dd>", escape_markup(text_of(checkout, "commit")),
+        text_of(checkout, "branch").empty() ? "" : " " + escape_markup(text_of(checkout, "branch")),
+        field_of(checkout, "dirty") == true ? ", changed" : "");
+  if (count_of(run, "min_cases") > 0)
+    out += fact("cases of each kernel, at least", number_markup(field_of(run, "min_cases")));
+  if (count_of(run, "not_shrunk") > 0)
+    out += fact("findings kept as found", number_markup(field_of(run, "not_shrunk")));
+  out += "</dl>\n";
   out +=
       "<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a "
       "href=\"#properties\">Properties</a><a href=\"#tightness\">Error against bound</a><a "
       "href=\"#coverage\">Coverage</a></nav>\n";
   out += "<h2 id=\"findings\">Findings</h2>\n" + findings_section(field_of(run, "findings"));
-  out += "<h2 id=\"properties\">Properties</h2>\n" + properties_section(field_of(run, "properties"));
+  out += "<h2 id=\"properties\">Properties</h2>\n" + properties_section(field_of(run, "properties")) +
+         kernel_properties_section(run);
   out += "<h2 id=\"tightness\">Error against bound</h2>\n" + tightness_section(field_of(run, "tightness"));
   out += "<h2 id=\"coverage\">Coverage</h2>\n" +
          coverage_section(field_of(run, "coverage"), count_of(run, "cases")) +

@@ -77,9 +77,9 @@ std::string runs_table(const json& runs) {
 
 std::string trend_sections(const json& trend) {
   const json& runs = field_of(trend, "runs");
-  return "<h2 id=\"ratio\">Error over bound</h2>\n" + charts(runs) + "<h2 id=\"findings\">Findings</h2>\n" +
-         findings_table(field_of(trend, "findings"), runs) + "<h2 id=\"runs\">All runs</h2>\n" +
-         runs_table(runs);
+  return "<h2 id=\"ratio\">Error over bound, before the output is rounded</h2>\n" + charts(runs) +
+         "<h2 id=\"findings\">Findings</h2>\n" + findings_table(field_of(trend, "findings"), runs) +
+         "<h2 id=\"runs\">All runs</h2>\n" + runs_table(runs);
 }
 
 }  // namespace assay::html

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/finding_parts.h"
 #include "reports/html_sections.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
@@ -32,18 +33,39 @@ std::string case_facts(const json& parameters) {
          "</details>\n";
 }
 
+/// What is wrong, in words; where no section has any, the key.
+std::string fact_of(const json& verification) {
+  const std::string line = headline_of(verification);
+  return line.empty() ? text_of(verification, "cause") : line;
+}
+
+/// The verdict in a sentence, the named cause with its advice, the line.
 std::string lead(const json& verification) {
-  const json& origin = field_of(verification, "origin");
-  if (!origin.is_null())
-    return fmt::format("<div class=\"callout\"><p class=\"lead\">{}</p></div>\n",
-                       escape_markup(text_of(origin, "sentence")));
-  const std::string verdict = text_of(verification, "verdict"), cause = text_of(verification, "cause");
+  const std::string verdict = text_of(verification, "verdict");
   if (verdict == name_of(Verdict::pass))
     return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
-  return cause.empty()
-             ? ""
-             : fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
-                           verdict == name_of(Verdict::finding) ? "" : " note", escape_markup(cause));
+  const json& origin = field_of(verification, "origin");
+  const std::string sentence = origin.is_null() ? fact_of(verification) : text_of(origin, "sentence");
+  std::string out = fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p>\n",
+                                verdict == name_of(Verdict::finding) ? "" : " note", escape_markup(sentence));
+  for (const json& cause : field_of(verification, "diagnosis")) {
+    out += fmt::format("<p><b>{}</b>: {}</p>\n", escape_markup(text_of(cause, "cause")),
+                       escape_markup(text_of(cause, "explanation")));
+    break;  // the likeliest; all stand below
+  }
+  if (const json place = place_of(verification); !place.is_null()) {
+    const int64_t line = count_of(place, "line");
+    std::string text = origin.is_null() ? "" : text_of(origin, "source_text");
+    const json& lines = field_or_null(verification, "lines");
+    if (text.empty() && lines.is_array() && !lines.empty()) text = text_of(field_of(lines[0], "at"), "text");
+    out += fmt::format("<p><code>{}{}</code></p>\n", escape_markup(text_of(place, "file")),
+                       line > 0 ? fmt::format(":{}", line) : "");
+    if (!text.empty()) out += fmt::format("<pre><code>{}</code></pre>\n", escape_markup(text));
+  }
+  for (const json& other : field_or_null(verification, "also"))
+    out += fmt::format("<p>The same defect: {} (<code>{}</code>)</p>\n",
+                       escape_markup(text_of(other, "sentence")), escape_markup(text_of(other, "replay")));
+  return out + "</div>\n";
 }
 
 std::string run_facts(const json& verification) {
@@ -51,7 +73,7 @@ std::string run_facts(const json& verification) {
   out += fact("kernel", "<code>" + escape_markup(text_of(verification, "kernel")) + "</code>");
   out += fact("backend", escape_markup(text_of(verification, "backend")));
   out += fact("declared arithmetic", escape_markup(text_of(verification, "arithmetic")));
-  out += fact("cause", escape_markup(text_of(verification, "cause")));
+  out += fact("key", escape_markup(text_of(verification, "cause")));
   const int64_t differ = verification.value("bits_differ", int64_t{-1});
   if (differ >= 0) {
     out += fact("GPU against machine",

@@ -19,6 +19,7 @@ struct TestCase {
   std::string name;
   std::string failure_type, message, text;  ///< empty type: passed
   bool known = false;                       ///< the baseline has it: listed as skipped, no failure
+  std::string skipped = {};                 ///< why nothing was looked at; else empty
 };
 
 struct TestSuite {
@@ -31,7 +32,7 @@ struct TestSuite {
   }
   int skipped() const {
     int count = 0;
-    for (const TestCase& test : cases) count += test.known ? 1 : 0;
+    for (const TestCase& test : cases) count += test.known || !test.skipped.empty() ? 1 : 0;
     return count;
   }
 };
@@ -41,34 +42,74 @@ std::string failure_text(const json& v) {
   std::string out = fmt::format("{}\n", text_of(v, "cause"));
   for (const Section* section : sections_by_weight())
     if (const json* part = section->plain ? part_of(v, *section) : nullptr) out += section->plain(*part);
+  for (const json& other : field_or_null(v, "also"))
+    out += fmt::format("the same defect: {} ({})\n", text_of(other, "sentence"), text_of(other, "replay"));
   return out + text_of(v, "replay") + "\n";
 }
 
-/// A finding names the properties that failed; one that names none is outside the bound, or no number at all.
+/// A finding names the properties that failed, by itself or by a further one of the same defect; one that
+/// names none is outside the bound, or no number at all.
 bool violates(const json& finding, const std::string& property) {
   const json& failed = field_of(finding, "properties_failed");
-  if (failed.empty()) return property == "within-bound";
+  const json& also = field_or_null(finding, "also");
+  if (failed.empty() && property == "within-bound") return true;
   for (const json& line : failed) {
     const std::string text = exact_decimal(line);
     if (text.starts_with(property) && (text.size() == property.size() || text[property.size()] == ':'))
       return true;
   }
-  return false;
+  return also.is_array() && std::any_of(also.begin(), also.end(), [&](const json& other) {
+           return text_of(other, "cause") == "property/" + property;
+         });
+}
+
+/// What is said of a kernel, or of a kernel and a property, in one of the run's lists; null: nothing.
+const json* entry_of(const json& run, const char* list, const std::string& kernel,
+                     const std::string& property = "") {
+  for (const json& entry : field_or_null(run, list))
+    if (text_of(entry, "kernel") == kernel && (property.empty() || text_of(entry, "name") == property))
+      return &entry;
+  return nullptr;
+}
+
+/// One property of one kernel: passed only where it was looked at.
+TestCase property_test(const json& run, const std::string& kernel, const std::string& property) {
+  TestCase test{property, "", "", ""};
+  const json* const counts = entry_of(run, "kernel_properties", kernel, property);
+  const int64_t checked = counts ? count_of(*counts, "checked") : 0,
+                failed = counts ? count_of(*counts, "failed") : 0;
+  bool all_known = true;
+  for (const json& finding : field_of(run, "findings")) {
+    if (text_of(finding, "kernel") != kernel || !violates(finding, property)) continue;
+    test.failure_type = "property";
+    if (test.message.empty() || (all_known && !is_known(finding))) test.message = text_of(finding, "cause");
+    all_known = all_known && is_known(finding);
+    test.text += failure_text(finding);
+  }
+  test.known = all_known && !test.failure_type.empty();
+  if (failed > 0 && test.failure_type.empty()) {
+    test.failure_type = "property";
+    test.message = fmt::format("{} of {} failed", failed, checked);
+    test.text = "see the findings of the kernel\n";
+  }
+  const bool counted = !field_or_null(run, "kernel_properties").is_null();
+  if (counted && checked == 0 && test.failure_type.empty()) test.skipped = "no case was there to check it";
+  return test;
 }
 
 TestSuite fuzz_suite(const json& run, const std::string& kernel) {
   TestSuite suite{kernel, {}};
-  for (const json& property : field_of(run, "properties")) {
-    TestCase test{text_of(property, "name"), "", "", ""};
-    for (const json& finding : field_of(run, "findings")) {
-      if (text_of(finding, "kernel") != kernel || is_known(finding) || !violates(finding, test.name))
-        continue;
-      test.failure_type = "property";
-      test.message = text_of(finding, "cause");
-      test.text += failure_text(finding);
+  if (const int64_t floor = count_of(run, "min_cases"); floor > 0) {
+    TestCase test{fmt::format("at least {} case{} judged", floor, floor == 1 ? " is" : "s are"), "", "", ""};
+    if (const json* const few = entry_of(run, "too_few", kernel)) {
+      test.failure_type = "inconclusive";
+      test.message = fmt::format("{} judged", count_of(*few, "cases"));
+      test.text = "too few to say anything of the kernel: give more --time, or a lower --min-cases\n";
     }
     suite.cases.push_back(std::move(test));
   }
+  for (const json& property : field_of(run, "properties"))
+    suite.cases.push_back(property_test(run, kernel, text_of(property, "name")));
   int number = 0;
   for (const json& finding : field_of(run, "findings")) {
     if (text_of(finding, "kernel") != kernel) continue;
@@ -79,7 +120,7 @@ TestSuite fuzz_suite(const json& run, const std::string& kernel) {
   return suite;
 }
 
-/// What belongs to no single kernel: property failures and undecided cases counted over the whole run.
+/// What belongs to no single kernel.
 TestSuite run_suite(const json& run) {
   TestSuite suite{"run", {}};
   const int64_t undecided = count_of(run, "undecided");
@@ -87,14 +128,9 @@ TestSuite run_suite(const json& run) {
       {"every case is decided", undecided > 0 ? "undecided" : "",
        fmt::format("{} cases undecided", undecided),
        undecided > 0 ? "the enclosure of the reference stayed too wide to judge them\n" : ""});
-  const json& findings = field_of(run, "findings");
-  const bool all_known = !findings.empty() && std::all_of(findings.begin(), findings.end(), is_known);
-  for (const json& property : field_of(run, "properties")) {
-    const int64_t failed = count_of(property, "failed"), checked = count_of(property, "checked");
-    suite.cases.push_back({fmt::format("{} ({} checked)", text_of(property, "name"), checked),
-                           failed > 0 ? "property" : "", fmt::format("{} of {} failed", failed, checked),
-                           failed > 0 ? "see the findings of the kernels\n" : "", failed > 0 && all_known});
-  }
+  const std::string ended = text_of(run, "ended_early");
+  suite.cases.push_back({"the run went to its end", ended.empty() ? "" : "incomplete", ended,
+                         ended.empty() ? "" : "what was not seen until then says nothing\n"});
   return suite;
 }
 
@@ -136,6 +172,9 @@ TestSuite verification_suite(const json& v) {
 std::string testcase_xml(const TestSuite& suite, const TestCase& test) {
   const std::string open = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
                                        escape_markup(suite.name), escape_markup(test.name));
+  if (!test.skipped.empty())
+    return open +
+           fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", escape_markup(test.skipped));
   if (test.failure_type.empty()) return open + "/>\n";
   if (test.known)
     return open + fmt::format(">\n      <skipped message=\"known: {}\"/>\n    </testcase>\n",

@@ -89,7 +89,8 @@ std::string runs_table(const json& runs) {
 IllustratedText trend_markdown(const json& trend) {
   const json& runs = field_of(trend, "runs");
   IllustratedText text;
-  text.markdown = fmt::format("# Trend of {} runs\n\n## Error over bound\n\n", runs.size());
+  text.markdown =
+      fmt::format("# Trend of {} runs\n\n## Error over bound, before the output is rounded\n\n", runs.size());
   for (const std::string& kernel : kernels_in(runs))
     text.add_picture("trend_" + kernel, fmt::format("largest error / bound of {} by run", kernel),
                      ratio_picture(runs, kernel));

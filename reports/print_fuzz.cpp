@@ -58,10 +58,12 @@ void print_kernels(const Console& console, const FuzzRun& run) {
     for (const CoverageRow& row : run.coverage)
       if (row.feature == "kernel" && row.value == kernel) cases += row.cases;
     std::map<std::string, double> worst;  // by format
+    bool decays = false;                  // else its operator has none
     const TightnessRow *at = nullptr, *loosest = nullptr;
     for (const TightnessRow& row : run.tightness) {
       if (row.kernel != kernel) continue;
       double& ratio = worst[row.dtype];
+      decays = decays || row.decay != "none";
       ratio = std::max(ratio, row.max_ratio);
       if (!at || row.max_ratio > at->max_ratio) at = &row;
       if (row.cases >= kTellingCases && (!loosest || row.max_tightness < loosest->max_tightness))
@@ -75,16 +77,20 @@ void print_kernels(const Console& console, const FuzzRun& run) {
       lines.back().push_back(reached_text(run, kernel, what));
     const auto pairs = reached_share(run, kernel, kPairs);
     lines.back().push_back(pairs ? fmt::format("{:.1f} %", *pairs) : "-");
-    lines.back().push_back(
-        at ? fmt::format("{} {}, decay {}, {}", at->output, at->dtype, at->decay, at->length_class) : "-");
+    lines.back().push_back(at ? fmt::format("{} {}{}, {}", at->output, at->dtype,
+                                            decays ? ", decay " + at->decay : "", at->length_class)
+                              : "-");
   }
-  console.line(console.styled(
-      Style::bold,
-      "largest error / bound of each format; tightness: of the loosest output, decay "
-      "and length (--details); branches: sides of guards taken; inputs: combinations of optional ones; "
-      "pairs: of features (formats, "
-      "classes of sizes, decay, inputs, direction, layout, values), of those that the kernel takes"));
   console.table(lines, 10);
+  for (const char* const text :
+       {"bf16, fp16, fp32: the largest error over its proved bound, above 1 is a fault",
+        "tightness: the same before the output itself is rounded, of the loosest output, decay and length "
+        "(--details)",
+        "branches: sides of guards taken; inputs: combinations of optional ones",
+        "pairs: of features (formats, sizes, decay, inputs, direction, layout, values), of those that the "
+        "kernel "
+        "takes"})
+    console.prose(console.styled(Style::dim, text));
   if (const std::string pairs = pairs_text(run); !pairs.empty()) console.line(pairs);
   console.line("");
 }
@@ -181,11 +187,14 @@ void print_findings(const Console& console, const FuzzRun& run) {
     const bool mild = v.verdict == Verdict::undecided || v.known.value_or(false);
     console.line(console.styled(mild ? Style::doubtful : Style::bad, v.cause) +
                  (v.known ? *v.known ? "  known" : "  new" : ""));
-    if (v.origin) console.line("  " + v.origin->sentence);
+    if (v.origin) console.prose("  " + v.origin->sentence);
     if (!v.diagnosis.empty())
-      console.line(fmt::format("  {}: {}", v.diagnosis.front().cause, v.diagnosis.front().explanation));
-    for (const std::string& failure : v.properties_failed) console.line("  " + failure);
-    console.line("  " + v.replay);
+      console.prose(fmt::format("  {}: {}", v.diagnosis.front().cause, v.diagnosis.front().explanation));
+    for (const std::string& failure : v.properties_failed) console.prose("  " + failure);
+    for (const SameDefect& other : v.also)
+      console.line(
+          fmt::format("  the same defect: {}\n    {}", other.sentence, Console::command(other.replay)));
+    console.line("  " + Console::command(v.replay));
   }
   if (!run.findings.empty()) console.line("");
 }
@@ -194,8 +203,8 @@ void print_findings(const Console& console, const FuzzRun& run) {
 void print_gone(const Console& console, const FuzzRun& run) {
   if (!run.baseline) return;
   for (const GoneFinding& gone : run.baseline->gone)
-    console.line(fmt::format("gone since {}: {} {}\n  now: {}\n  assay replay {}", run.baseline->source,
-                             gone.kernel, gone.cause, gone.outcome, gone.token));
+    console.line(fmt::format("gone since {}: {} {}\n  now: {}\n  {}", run.baseline->source, gone.kernel,
+                             gone.cause, gone.outcome, Console::command("assay replay " + gone.token)));
   if (!run.baseline->gone.empty()) console.line("");
 }
 
@@ -222,6 +231,7 @@ std::string_view verdict_of(const FuzzRun& run) {
   };
   if (has(Verdict::finding)) return name_of(Verdict::finding);
   if (!run.ended_early.empty()) return "incomplete";
+  if (!run.too_few.empty()) return "inconclusive";
   if (run.undecided > 0) return name_of(Verdict::undecided);
   return name_of(run.cases > 0 && run.domain == run.cases ? Verdict::domain : Verdict::pass);
 }
@@ -248,6 +258,14 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
       counted(run.cases, "case", "cases"), run.backend, run.seconds,
       static_cast<double>(run.cases) / std::max(run.seconds, 1e-3), run.passed, run.domain, run.undecided,
       findings_text(run), run.seed));
+  for (const TooFewCases& few : run.too_few)
+    console.line(
+        fmt::format("inconclusive: {} of {} judged, at least {} asked for (--min-cases); give more --time",
+                    counted(few.cases, "case", "cases"), few.kernel, run.min_cases));
+  if (run.not_shrunk > 0)
+    console.line(fmt::format("{} kept as found, as the time was over: replay explains {}",
+                             counted(run.not_shrunk, "finding is", "findings are"),
+                             run.not_shrunk == 1 ? "it" : "them"));
 }
 
 }  // namespace assay

@@ -65,14 +65,14 @@ void print_verification(const Console& console, const Verification& v, size_t de
   std::string verdict(name_of(v.verdict));
   std::transform(verdict.begin(), verdict.end(), verdict.begin(),
                  [](unsigned char c) { return std::toupper(c); });
-  console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
+  console.prose(fmt::format("{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
+  console.prose(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
   console.line(console.styled(Style::dim, v.program ? fmt::format("on {}", v.backend)
                                                     : fmt::format("on {}; {}", v.backend, v.arithmetic)));
-  console.line(fmt::format("\n{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
   for (const Section* section : sections_of_console()) section->print(console, v, depth);
   console.line("");
   for (const Section* section : sections_of_notes()) section->note(console, v);
-  console.line(fmt::format("replay: {}", v.replay));
+  console.line(fmt::format("replay: {}", Console::command(v.replay)));
 }
 
 }  // namespace assay

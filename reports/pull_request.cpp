@@ -62,6 +62,8 @@ std::string heading(const json& result, const std::vector<const json*>& findings
   const auto known = static_cast<size_t>(
       std::count_if(findings.begin(), findings.end(), [](auto* v) { return is_known(*v); }));
   std::string out = "### assay: ";
+  const std::string shortfall = shortfall_of(result);
+  if (!shortfall.empty()) out += text_of(result, "ended_early").empty() ? "inconclusive, " : "incomplete, ";
   out += findings.empty()           ? "no finding"
          : known == findings.size() ? "no new finding"
                                     : counted(findings.size() - known, known ? "new finding" : "finding",
@@ -75,8 +77,12 @@ std::string heading(const json& result, const std::vector<const json*>& findings
                   escape_markdown(text_of(result, "backend")), short_decimal(field_of(result, "seconds")),
                   text_of(result, "seed"), short_decimal(field_of(result, "passed")),
                   short_decimal(field_of(result, "undecided")), short_decimal(field_of(result, "domain")));
-  if (const std::string why = text_of(result, "ended_early"); !why.empty())
-    out += fmt::format("The run ended early: {}\n\n", escape_markdown(cut(why)));
+  if (const json& checkout = field_or_null(result, "checkout"); checkout.is_object())
+    out += fmt::format(
+        "Of {}{}{}.\n\n", code(text_of(checkout, "commit").substr(0, 12)),
+        text_of(checkout, "branch").empty() ? "" : " on " + code(cut(text_of(checkout, "branch"))),
+        field_of(checkout, "dirty") == true ? ", with changes" : "");
+  if (!shortfall.empty()) out += fmt::format("**Not a pass**: {}.\n\n", escape_markdown(cut(shortfall)));
   return out;
 }
 
@@ -115,6 +121,9 @@ std::string details(const json& v) {
                        escape_markdown(cut(text_of(cause, "explanation"))));
     break;  // the first by rank; the report has all
   }
+  for (const json& other : field_or_null(v, "also"))
+    out += fmt::format("- the same defect: {}\n", escape_markdown(cut(text_of(other, "sentence"))));
+  if (out.ends_with("\n") && !out.ends_with("\n\n")) out += "\n";
   return out + fence + "\n" + replay + "\n" + fence + "\n\n</details>\n\n";
 }
 

@@ -75,7 +75,7 @@ json result_of(const json& v, size_t rule) {
                  {"message", {{"text", message_of(v)}}},
                  {"locations", json::array()},
                  // The second name is the one by which code hosts recognise an alert.
-                 {"partialFingerprints", {{"identity/v1", print}, {"primaryLocationLineHash", print + ":1"}}},
+                 {"partialFingerprints", {{"identity/v2", print}, {"primaryLocationLineHash", print + ":1"}}},
                  {"properties",
                   {{"kernel", text_of(v, "kernel")},
                    {"cause", text_of(v, "cause")},
@@ -85,6 +85,10 @@ json result_of(const json& v, size_t rule) {
   if (const json& origin = field_of(v, "origin"); !origin.is_null()) {
     if (json flow = flow_of(origin); !flow.empty()) result["codeFlows"] = flow;
   }
+  json others = json::array();
+  for (const json& other : field_or_null(v, "also"))
+    others.push_back({{"cause", text_of(other, "cause")}, {"replay", text_of(other, "replay")}});
+  if (!others.empty()) result["properties"]["also"] = others;
   if (v.contains("known") && v["known"].is_boolean())
     result["baselineState"] = is_known(v) ? "unchanged" : "new";
   return result;
@@ -104,11 +108,22 @@ std::string render_sarif(const json& result) {
   const json& tool = field_of(result, "tool");
   json driver = {{"name", "assay"}, {"rules", rules}};
   if (const std::string version = text_of(tool, "version"); !version.empty()) driver["version"] = version;
-  const json run = {
+  json run = {
       {"tool", {{"driver", driver}}},
       {"columnKind", "utf16CodeUnits"},
       {"originalUriBaseIds", {{kSourceRoot, {{"description", {{"text", "the root of the source tree"}}}}}}},
       {"results", results}};
+  const std::string shortfall = shortfall_of(result);
+  json invocation = {{"executionSuccessful", shortfall.empty()}};
+  if (!shortfall.empty())
+    invocation["toolExecutionNotifications"] =
+        json::array({{{"level", "error"}, {"message", {{"text", shortfall}}}}});
+  run["invocations"] = json::array({invocation});
+  if (const json& checkout = field_or_null(result, "checkout"); checkout.is_object()) {
+    run["properties"] = {{"commit", text_of(checkout, "commit")},
+                         {"branch", text_of(checkout, "branch")},
+                         {"changed", field_of(checkout, "dirty")}};
+  }
   const json document = {{"version", "2.1.0"},
                          {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                          {"runs", json::array({run})}};

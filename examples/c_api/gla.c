@@ -65,8 +65,12 @@ int main(int argc, char** argv) {
   enum { T = 1000, H = 2, K = 64, kRow = 3 * H * K };
   const char* absent[] = {"initial_state", NULL};
   const assay_strides views[] = {
-      {"q", {T * kRow, kRow, K, 1}}, {"k", {T * kRow, kRow, K, 1}}, {"v", {T * kRow, kRow, K, 1}}, {NULL}};
-  const assay_problem problem = {.B = 1,
+      {sizeof *views, "q", {T * kRow, kRow, K, 1}},
+      {sizeof *views, "k", {T * kRow, kRow, K, 1}},
+      {sizeof *views, "v", {T * kRow, kRow, K, 1}},
+      {0}};
+  const assay_problem problem = {.struct_bytes = sizeof problem,
+                                 .B = 1,
                                  .T = T,
                                  .H = H,
                                  .K = K,

@@ -27,7 +27,8 @@ constexpr int rule_capacity(long long channels) {
 ///   cotangent_writes [key group][tile]                        scale q_i e^{G_i}, in the place of `queries`
 ///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
 ///   solves    of each tile                 X                  X^T
-/// then e^L of all key channels as fp32.
+/// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X
+/// or of what it is applied to counts times |1 + diag(beta) P| |X|, which near-collinear keys make large.
 struct PreparedLayout {
   int block, key_groups;
 
@@ -47,7 +48,9 @@ struct PreparedLayout {
   HOST_DEVICE constexpr int weight(int tile, int earlier) const {
     return removal(tile, earlier) + tile_pairs * block;
   }
-  HOST_DEVICE constexpr int solve(int tile) const { return reads(12, 0) + (2 * tile_pairs + tile) * block; }
+  HOST_DEVICE constexpr int solve(int tile) const {
+    return reads(12, 0) + 2 * tile_pairs * block + tile * device::fp32_sizes.operand_block;
+  }
   HOST_DEVICE constexpr int decays() const { return solve(4); }
   HOST_DEVICE constexpr int bytes() const { return decays() + 64 * key_groups; }
 };

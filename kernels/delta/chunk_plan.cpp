@@ -136,7 +136,7 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   a.removal = compounded(
       {std::max(e.of_state(), e.of_pair(back)), contraction(c.dtype, e.places + 48 + (back ? 64 : 0)), u});
   a.solve = compounded({gamma(18), e.score});
-  a.solved = compounded({operand_error(c.dtype, 2), contraction(c.dtype, 16)});
+  a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
   a.update = operand_error(c.dtype, 1);
   a.write = compounded({operand_error(c.dtype, e.gates || back ? 1 : 0), e.weight, back ? 2 * u : 0,
                         contraction(c.dtype, back ? 128 : 64)});
@@ -182,7 +182,8 @@ Kernel chunk(const Member& member) {
   kernel.summary = "chunks of 64 tokens, the inverse of a unit lower triangle by tiles of 16";
   kernel.arithmetic_text =
       "tensor cores (bf16 operands as they are, fp16 as tf32, fp32 split into two tf32) with fp32 "
-      "accumulation; inverse by substitution in fp32; keys, queries, scores and updates rounded as operands";
+      "accumulation; inverse by substitution in fp32, applied as fp32; keys, queries, scores and updates "
+      "rounded as operands";
   kernel.limits = rule_limits();
   kernel.resume_granularity = chunk_tokens;
   kernel.exponents_nonpositive = true;

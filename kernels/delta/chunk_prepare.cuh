@@ -174,7 +174,7 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
   __syncwarp();
   solve_tile(shared.squares[warp], shared.betas + 16 * warp, lane);
   load_square<back>(x, shared.squares[warp], lane);
-  Operand::store_values(to + layout.solve(warp), lane, x);
+  OperandTf32x3::store_values(to + layout.solve(warp), lane, x);
 }
 
 }  // namespace rule

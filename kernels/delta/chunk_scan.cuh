@@ -91,8 +91,8 @@ struct ScanState {
       if constexpr (queries) o.add(s, Operand::load(prepared + layout.queries(tile, group), lane));
     }
   }
-  // S <- e^L S + (writes) U + (cotangent writes) dO; U, dO: `tiles` operands of the chunk's tokens; dO may be
-  // null.
+  // S <- e^L S + (writes) U, and + (cotangent writes) dO; U, dO: `tiles` operands of the chunk's tokens.
+  template <bool back>
   __device__ __forceinline__ void advance(const char* prepared, const PreparedLayout& layout,
                                           const char* updates, const char* cotangents, int tiles, int lane) {
     const float* decays = reinterpret_cast<const float*>(prepared + layout.decays());
@@ -105,7 +105,7 @@ struct ScanState {
       for (int tile = 0; tile < tiles; ++tile) {
         sum.add(Operand::load(updates + tile * Operand::block_bytes, lane),
                 Operand::load(prepared + layout.writes(group, tile), lane));
-        if (cotangents != nullptr)
+        if constexpr (back)
           sum.add(Operand::load(cotangents + tile * Operand::block_bytes, lane),
                   Operand::load(prepared + layout.cotangent_writes(group, tile), lane));
       }
@@ -181,7 +181,7 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
       for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
       ValueBlock solved;
       solved.clear();
-      solved.add(Operand::of(y), Operand::load(at + layout.solve(tile), lane));
+      solved.add(OperandTf32x3::of(y), OperandTf32x3::load(at + layout.solve(tile), lane));
       solved.as_places(u);
       Operand::store_values(written + tile * Operand::block_bytes, lane, u);
       __syncwarp();
@@ -206,7 +206,7 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
         store_values<Fp32>(y, residuals + token, stride, tile, rows, live_values, lane);
       }
     }
-    x.advance(at, layout, written, nullptr, tiles, lane);
+    x.template advance<false>(at, layout, written, nullptr, tiles, lane);
     __syncwarp();
   }
   if constexpr (outputs) x.store(final_state, place.state, K, V, live_values, lane);
@@ -259,7 +259,7 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
       sum.as_places(y);
       ValueBlock solved, own;
       solved.clear(), own.clear();
-      solved.add(Operand::of(y), Operand::load(at + layout.solve(tile), lane));
+      solved.add(OperandTf32x3::of(y), OperandTf32x3::load(at + layout.solve(tile), lane));
       solved.as_places(u);
       Operand::store_values(passed + tile * Operand::block_bytes, lane, u);
       __syncwarp();
@@ -276,7 +276,7 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
         y[i >> 2][i & 3] = (y[i >> 2][i & 3] + u[i >> 2][i & 3]) * residual[i >> 2][i & 3];
       store_values<Fp32>(y, products + token, stride, tile, rows, live_values, lane);
     }
-    x.advance(at, layout, passed, cotangents, tiles, lane);
+    x.template advance<true>(at, layout, passed, cotangents, tiles, lane);
     __syncwarp();
   }
   if (dinitial_state != nullptr) x.store(dinitial_state, place.state, K, V, live_values, lane);

@@ -485,7 +485,7 @@ class Location(Record):
 class Trap(Record):
     """Trap"""
 
-    kind: Literal["out-of-bounds", "misaligned", "barrier", "hang", "launch", "unsupported", "unwritten-read", "warpgroup", "wgmma-race", "call", "branch", "assertion", "trap"]
+    kind: Literal["out-of-bounds", "misaligned", "barrier", "hang", "launch", "unsupported", "unwritten-read", "warpgroup", "wgmma-race", "call", "branch", "assertion", "trap", "raised"]
     message: str
     where: Location
     block: list[int]

@@ -125,6 +125,13 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
       e = (in.carried(i, j) * e + in.entering[static_cast<size_t>(i)] * eps) * kUp;
     }
   }
+  // What overflows meets the zeros of other tokens in the same products: 0 times infinity, in all of its
+  // column.
+  for (int64_t j = 0; j < V; ++j) {
+    double most = 0;
+    for (int64_t i = 0; i < n; ++i) most = std::fmax(most, std::fmax(w(i, j), out.update(i, j)));
+    for (int64_t i = 0; i < n; ++i) out.residual(i, j) = unless_over(most, out.residual(i, j));
+  }
   return out;
 }
 

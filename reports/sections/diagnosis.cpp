@@ -50,10 +50,10 @@ std::string diagnosis_markdown(const json& diagnosis) {
 void print_diagnosis(const Console& console, const Verification& v, size_t) {
   if (!v.diagnosis.empty()) console.line("");
   for (const Diagnosis& d : v.diagnosis) {
-    console.line(fmt::format("{} {} ({:.0f} %): {}", console.styled(Style::bold, "cause"), d.cause,
-                             100 * d.score, d.explanation));
-    for (const std::string& evidence : d.evidence) console.line(fmt::format("  - {}", evidence));
-    for (const std::string& against : d.against) console.line(fmt::format("  - against it: {}", against));
+    console.prose(fmt::format("{} {} ({:.0f} %): {}", console.styled(Style::bold, "cause"), d.cause,
+                              100 * d.score, d.explanation));
+    for (const std::string& evidence : d.evidence) console.prose(fmt::format("  - {}", evidence));
+    for (const std::string& against : d.against) console.prose(fmt::format("  - against it: {}", against));
   }
 }
 

@@ -181,6 +181,10 @@ void print_outputs(const Console& console, const Verification& v, size_t) {
   for (const OutputComparison& o : v.outputs) add(o, "");
   for (const OutputComparison& o : v.expected_outputs) add(o, " in the file");
   console.table(rows, 2);
+  console.prose(console.styled(
+      Style::dim,
+      "error/bound: above 1 is a fault; tightness: the same before the output itself is rounded; class: "
+      "infinite or of the other sign where the reference is infinite"));
 }
 
 /// The element that is shown: of the output with the worst one.

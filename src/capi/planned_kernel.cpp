@@ -46,10 +46,25 @@ Direction direction_of(assay_direction direction) {
                              static_cast<int>(direction)));
 }
 
+/// Throws BadInput where a caller's struct does not say how long it is, or is shorter than ever.
+template <typename Struct>
+void require_size(const Struct& given, const char* name) {
+  if (given.struct_bytes < sizeof(Struct))
+    throw BadInput(fmt::format("{0}: struct_bytes = {1}: set it to sizeof({0}), which is {2}", name,
+                               given.struct_bytes, sizeof(Struct)));
+}
+
+/// The next of a list whose structs may be longer than they are here.
+template <typename Struct>
+const Struct* next_of(const Struct* each) {
+  return reinterpret_cast<const Struct*>(reinterpret_cast<const char*>(each) + each->struct_bytes);
+}
+
 /// Case::layout of the strides given, "q=4096:64:64:1,..".
 std::string layout_of_problem(const assay_problem& p, const Case& c, const Operator& op) {
   std::vector<LayoutEntry> entries;
-  for (const assay_strides* each = p.strides; each && each->name; ++each) {
+  for (const assay_strides* each = p.strides; each && each->name; each = next_of(each)) {
+    require_size(*each, "assay_strides");
     LayoutEntry entry{each->name, nullptr, {}};
     for (const ArgumentSpec& spec : inputs_of(c, op))
       if (spec.name == entry.input) entry.strides.assign(each->strides, each->strides + spec.axes.size());
@@ -60,6 +75,7 @@ std::string layout_of_problem(const assay_problem& p, const Case& c, const Opera
 }
 
 Case case_of(const std::string& kernel, const assay_problem& p, const Operator& op) {
+  require_size(p, "assay_problem");
   const auto size = [](int64_t n) { return n == 0 ? 1 : n; };
   Case c;
   c.kernel = kernel;
@@ -68,8 +84,10 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   c.dtype = dtype_of(p.format), c.gate_dtype = dtype_of(p.gate_format);
   c.direction = direction_of(p.direction);
   if (p.scale != 0) c.scale = p.scale;
-  for (const assay_parameter* each = p.parameters; each && each->name; ++each)
+  for (const assay_parameter* each = p.parameters; each && each->name; each = next_of(each)) {
+    require_size(*each, "assay_parameter");
     c.parameters[each->name] = each->value;
+  }
   std::set<std::string> absent;
   for (const char* const* name = p.absent; name && *name; ++name) absent.insert(*name);
   c.initial_state = absent.erase("initial_state") == 0;
@@ -120,6 +138,7 @@ PlannedKernel::~PlannedKernel() {
 
 void PlannedKernel::list(const Tensor& shape, bool is_output, const std::optional<TensorLayout>& layout) {
   assay_tensor tensor{};
+  tensor.struct_bytes = sizeof tensor;
   tensor.name = names_.emplace_back(shape.name).c_str();
   tensor.is_output = is_output;
   tensor.format = format_of(shape.dtype);

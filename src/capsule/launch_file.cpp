@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "src/base/document/json_node.h"
+#include "src/base/program/source_root.h"
 #include "src/base/program/steps.h"
 #include "src/base/ptx/program.h"
 #include "src/base/tensor/tensor_file.h"
@@ -85,9 +86,9 @@ LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& 
 
 void LaunchFile::read_modules(const std::vector<std::string>& given) {
   const JsonNode root(document_, "", path_);
-  const auto add = [&](const std::string& path, std::string text) {
-    modules_.push_back(
-        {fmt::format("m{}", modules_.size()), path, std::make_shared<const std::string>(std::move(text))});
+  const auto add = [&](const std::string& path, const std::string& text) {
+    modules_.push_back({fmt::format("m{}", modules_.size()), path,
+                        std::make_shared<const std::string>(with_source_names(text))});
     for (const ptx::Function& f : ptx::parse_functions(*modules_.back().ptx, path).functions)
       if (f.entry && f.defined) entries_.push_back({modules_.size() - 1, f.name, source_name_of(f.name)});
   };

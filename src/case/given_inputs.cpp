@@ -181,7 +181,8 @@ void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::
     const Dtype got = found->second.dtype;
     if (spec.role != Role::state && !is_floating(got))
       throw BadInput(
-          fmt::format("{}: {}: expected bf16, fp16 or fp32, got {}", source, spec.name, format(got).name));
+          fmt::format("{}: {}: expected bf16, fp16 or fp32, got {}{}", source, spec.name, format(got).name,
+                      got == Dtype::fp64 ? "; NumPy makes that unless told: x.astype(numpy.float32)" : ""));
     if (spec.role == Role::log_decay) c.gate_dtype = got;
     const Dtype expected = dtype_of(c, spec);
     if (got == expected) continue;

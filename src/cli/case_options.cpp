@@ -9,6 +9,7 @@
 
 #include "kernels/foreign.h"
 #include "kernels/mutant.h"
+#include "src/base/document/shell_word.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
 #include "src/base/tensor/element_text.h"
@@ -54,6 +55,12 @@ std::vector<int64_t> parse_offsets(const std::string& text) {
     begin = end + 1;
   }
   return offsets;
+}
+
+/// The default, where the kernel takes it, else the first of those that it takes.
+Dtype usual(Dtype wanted, const std::vector<Dtype>& taken) {
+  return taken.empty() || std::find(taken.begin(), taken.end(), wanted) != taken.end() ? wanted
+                                                                                       : taken.front();
 }
 
 }  // namespace
@@ -102,7 +109,7 @@ Case KernelOptions::case_of_token(const std::string& token) {
 
 std::string KernelOptions::replay_suffix() const {
   if (!foreign()) return "";
-  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_ +
+  return (ptx_.empty() ? "" : " --ptx " + shell_word(ptx_)) + " --plan " + shell_word(plan_) +
          (mutant_.empty() ? "" : " --mutant " + mutant_);
 }
 
@@ -145,9 +152,9 @@ void CaseOptions::add_sizes(CLI::App& app) {
 
 void CaseOptions::add_drawing(CLI::App& app) {
   const std::string drawing = kDrawing;
-  app.add_option("--dtype", dtype_, "Format of inputs and outputs: bf16, fp16, fp32")
-      ->group(drawing)
-      ->capture_default_str();
+  app.add_option("--dtype", dtype_,
+                 "Format of inputs and outputs: bf16, fp16, fp32 (default: bf16 where the kernel takes it)")
+      ->group(drawing);
   app.add_option("--gate-dtype", gate_dtype_, "Format of log decays: fp32, bf16, fp16")
       ->group(drawing)
       ->capture_default_str();
@@ -208,9 +215,10 @@ void CaseOptions::add_drawing(CLI::App& app) {
 Case CaseOptions::from_options(const Kernel& kernel) const {
   Case c = case_;
   c.kernel = kernel.name;
-  c.dtype = format(dtype_).dtype;
+  c.dtype = app_->count("--dtype") ? format(dtype_).dtype : usual(format(dtype_).dtype, kernel.limits.dtypes);
   c.direction = direction_of(direction_);
-  c.gate_dtype = format(gate_dtype_).dtype;
+  c.gate_dtype = app_->count("--gate-dtype") ? format(gate_dtype_).dtype
+                                             : usual(format(gate_dtype_).dtype, kernel.limits.gate_dtypes);
   c.without = {without_.begin(), without_.end()};
   if (app_->count("--scale")) c.scale = scale_;
   c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));

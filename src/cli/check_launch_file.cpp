@@ -18,6 +18,7 @@ namespace assay::cli {
 int check_launch_file(ProgramOptions& program, const CheckAsked& asked, const EngineOptions& engines,
                       const OutputOptions& output, const FindingOptions& findings) {
   findings.check();
+  output.check();
   Capsule capsule = program.load(!asked.blocks.empty());
   capsule.program.blocks = asked.blocks;
   const Engines on = engines.make();

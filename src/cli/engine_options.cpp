@@ -7,6 +7,7 @@
 #include "src/base/backend/gpu_binary.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
+#include "src/cli/free_cores.h"
 #include "src/cli/whole_number.h"
 
 namespace assay::cli {
@@ -24,9 +25,13 @@ void EngineOptions::add_to(CLI::App& app) {
          "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
          "PTX, which the machine runs: whose fault is it?")
       ->group(group);
-  app.add_option("--threads", threads_, "Threads (default: all cores)")
+  app.add_option("--threads", threads_, "Threads (default: the cores that are free)")
       ->check(whole_number(1, kMostThreads))
       ->group(group);
+}
+
+Engines EngineOptions::make() const {
+  return make(threads_ > 0 ? threads_ : free_cores());
 }
 
 Engines EngineOptions::make(int threads_per_run, bool branches) const {

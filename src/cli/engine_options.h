@@ -24,10 +24,11 @@ class EngineOptions {
   void add_to(CLI::App&);
   /// auto: the machine, and beside it the GPU if there is one; the machine then takes the GPU's architecture.
   /// Throws BadInput where cuda is asked for and there is none, saying why.
-  Engines make() const { return make(threads_); }
+  Engines make() const;
   /// With so many threads for each run instead of --threads.
   /// `branches`: BackendOptions::branches.
   Engines make(int threads_per_run, bool branches = false) const;
+  /// As asked for; 0: nobody did.
   int threads() const { return threads_; }
   /// " --arch sm_80" for a replay line; empty where none was chosen.
   std::string replay_suffix() const { return arch_.empty() ? "" : " --arch " + arch_; }

@@ -12,6 +12,7 @@
 #include "reports/pull_request.h"
 #include "reports/sarif.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/source_root.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/case/names.h"
 #include "src/cli/first_failure.h"
@@ -45,6 +46,12 @@ void FindingOptions::add_to(CLI::App& app) {
                              fmt::join(kind_names(), ", "), excepted()))
       ->delimiter(',')
       ->type_name("KIND,...")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--source-root", [](const std::string& folder) { choose_source_root(folder); },
+         "Folder that results name source files relative to (default: the git work tree of the working "
+         "directory)")
+      ->type_name("DIR")
       ->group(group);
   app.add_option("--junit", junit_, "JUnit XML")->type_name("FILE")->group(group);
   app.add_option("--sarif", sarif_, "SARIF 2.1.0, at the kernel's source lines")
@@ -80,6 +87,8 @@ void FindingOptions::check() const {
   failing();
   if (!annotations_.empty() && annotations_ != kGitHub)
     throw BadInput("--annotations: " + unknown_name("host", annotations_, {kGitHub}));
+  for (const std::string* file : {&junit_, &sarif_, &comment_})
+    if (!file->empty()) require_writable(*file);
 }
 
 void FindingOptions::write(const nlohmann::json& result, const Console& console) const {

@@ -26,6 +26,7 @@ class FindingOptions {
   /// Writes what is asked for: JUnit, SARIF and the comment into files, annotations to the console. Every
   /// form is tried; the first that fails is thrown.
   void write(const nlohmann::json& result, const Console&) const;
+  bool wanted() const { return !junit_.empty() || !sarif_.empty() || !comment_.empty(); }
   /// 1 where a finding has a kind that --fail-on names and no baseline knows it, else 0.
   int status(const std::vector<Verification>& findings, bool allow_undecided) const;
 

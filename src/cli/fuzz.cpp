@@ -10,16 +10,17 @@
 
 #include "reports/print_fuzz.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/source_root.h"
 #include "src/campaign/engine/interrupt.h"
-#include "src/capsule/launch_folder.h"
-#include "src/case/names.h"
-#include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/free_cores.h"
 #include "src/cli/fuzz_program.h"
+#include "src/cli/kernel_list.h"
+#include "src/cli/missing_lines.h"
 #include "src/cli/output_options.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/shard_option.h"
@@ -29,25 +30,6 @@
 
 namespace assay::cli {
 namespace {
-
-/// A kernel, all kernels of an operator, or all.
-std::vector<const Kernel*> kernels_named(const std::string& what) {
-  std::vector<const Kernel*> chosen;
-  std::vector<std::string> known = {"all"};
-  for (const Kernel& kernel : kernels()) {
-    if (what == "all" || what == kernel.operator_name || what == kernel.name) chosen.push_back(&kernel);
-    known.push_back(kernel.name);
-    if (std::find(known.begin(), known.end(), kernel.operator_name) == known.end())
-      known.push_back(kernel.operator_name);
-  }
-  if (chosen.empty() && what.find_first_of("@%") != std::string::npos) chosen.push_back(&find_kernel(what));
-  for (const Operator& op : operators())
-    if (chosen.empty() && op.name == what)
-      throw BadInput(
-          fmt::format("{}: no kernel of this operator is built in; give one by --ptx and --plan", what));
-  if (chosen.empty()) throw BadInput(unknown_name("kernel or operator", what, known));
-  return chosen;
-}
 
 /// Progress as a bar, findings as lines.
 class ConsoleListener : public Listener {
@@ -70,13 +52,14 @@ class ConsoleListener : public Listener {
   }
   void found(const Verification& v) override {
     bar_.clear();
-    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause, v.replay));
+    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause,
+                              Console::command(v.replay)));
     console_.flush();  // it is in the database by now: a killed run's log says what it has
   }
   void shrunk(const Verification&, const Verification& smaller) override {
     bar_.clear();
-    console_.line(
-        fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
+    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause,
+                              Console::command(smaller.replay)));
     console_.flush();
   }
   void left_out(const Case& c) override {
@@ -95,27 +78,15 @@ class ConsoleListener : public Listener {
 };
 
 struct FuzzCommand {
-  std::string what, time = "60s", db = "assay.db", baseline, shard;
+  std::string time = "60s", db = "assay.db", baseline, shard;
   std::optional<uint64_t> seed;
-  KernelOptions own;
+  std::optional<int64_t> min_cases;
+  KernelList what;
   EngineOptions engines;
   OutputOptions output;
   FindingOptions findings;
   FuzzOptions options;
   bool details = false;
-
-  std::vector<const Kernel*> chosen() {
-    if (own.foreign() && !what.empty())
-      throw BadInput(fmt::format("both a kernel ({}) and --ptx or --plan given: give one of them", what));
-    if (own.foreign()) return {&own.kernel()};
-    if (what.empty())
-      throw BadInput("no kernel given: name a kernel or an operator, or give --ptx and --plan");
-    const std::vector<const Kernel*> named = kernels_named(what);
-    if (own.mutant().empty()) return named;
-    if (named.size() > 1)
-      throw BadInput(fmt::format("--mutant is of one kernel, and {} names {}", what, named.size()));
-    return {&find_kernel(named.front()->name + "%" + own.mutant())};
-  }
 
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
   int status_of(const FuzzRun& run, int signal) const {
@@ -123,53 +94,86 @@ struct FuzzCommand {
     if (signal != 0) return 128 + signal;  // no pass: the budget was not spent
     if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == name_of(Verdict::domain))
       return kBadInputStatus;
-    return 0;
+    return run.too_few.empty() ? 0 : 1;
   }
 
   /// The findings that --baseline names; their cases run first.
   std::optional<Baseline> known_findings() {
     if (baseline.empty()) return std::nullopt;
     Baseline known = read_baseline(baseline);
-    for (const Verification& v : known.findings) options.first.push_back(v.case_);
+    for (const Verification& v : known.findings)
+      if (!v.program) options.first.push_back(v.case_);
     return known;
   }
 
-  /// A launch file in a kernel's place: a program that no operator describes.
-  int fuzz_program() {
-    if (!shard.empty()) throw BadInput(what + ": --shard is of kernels, not of launch files");
-    if (!baseline.empty() || options.known_first)
-      throw BadInput(what + ": --baseline and --known-first are of kernels, not of launch files");
-    return fuzz_launch_file(what, own.ptx(),
-                            {parse_duration(time), options.cases, seed ? *seed : std::random_device{}(),
-                             options.jobs ? options.jobs : engines.threads()},
-                            engines, output, findings);
+  /// Kernels and launch files share the budget by their number.
+  int64_t part_of_cases(size_t subjects) const {
+    const size_t all = what.kernels().size() + what.launch_files().size();
+    return options.cases == 0 ? 0
+                              : std::max<int64_t>(1, total_cases * static_cast<int64_t>(subjects) /
+                                                         static_cast<int64_t>(all));
+  }
+  double part_of_time(size_t subjects) const {
+    const size_t all = what.kernels().size() + what.launch_files().size();
+    return total_time * static_cast<double>(subjects) / static_cast<double>(all);
   }
 
-  int run() {
-    findings.check();
-    options.shard = parse_shard(shard);
-    if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
-    if (is_launch_file(what)) return fuzz_program();
-    const std::vector<const Kernel*> kernels = chosen();
-    const std::optional<Baseline> known = known_findings();
+  FuzzRun fuzz_kernels(const Console& console) {
     const Engines on = engines.make(1, true);
-    options.time_s = parse_duration(time);
-    options.seed = seed ? *seed : std::random_device{}();
-    if (options.jobs == 0) options.jobs = engines.threads();
+    options.cases = part_of_cases(what.kernels().size());
+    options.time_s = part_of_time(what.kernels().size());
     options.db = db;
     options.far = on.primary->name().starts_with("vm");
     options.peer = on.peer.get();
     options.origin.machine = on.machine;
-    options.replay_suffix = own.replay_suffix();
-    const Console console = output.console();
+    options.replay_suffixes = what.replay_suffixes();
     ConsoleListener listener(console);
+    return fuzz(what.kernels(), *on.primary, options, listener);
+  }
+
+  FuzzRun fuzz_everything(const Console& console) {
+    std::optional<FuzzRun> run;
+    if (!what.kernels().empty()) run = fuzz_kernels(console);
+    for (const ListedLaunchFile& file : what.launch_files()) {
+      if (*options.interrupted != 0 && run) break;
+      FuzzRun more = fuzz_launch_file(file.path, file.ptx,
+                                      {part_of_time(1), part_of_cases(1), options.seed, options.jobs,
+                                       options.interrupted, options.min_cases},
+                                      engines, console);
+      if (run)
+        add_run(std::move(more), *run);
+      else
+        run = std::move(more);
+    }
+    run->checkout = options.checkout;
+    return *std::move(run);
+  }
+
+  int run() {
+    findings.check();
+    output.check();
+    options.shard = parse_shard(shard);
+    if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
+    options.min_cases = min_cases.value_or(shard.empty() ? 1 : 0);
+    what.load();
+    if (!shard.empty() && !what.launch_files().empty())
+      throw BadInput(what.launch_files().front().path + ": --shard is of kernels, not of launch files");
+    const std::optional<Baseline> known = known_findings();
+    if (what.kernels().empty() && options.known_first)
+      throw BadInput("--known-first: findings of launch files are not kept in the database");
+    total_time = parse_duration(time), total_cases = options.cases;
+    options.seed = seed ? *seed : std::random_device{}();
+    if (options.jobs == 0) options.jobs = engines.threads() > 0 ? engines.threads() : own_cores();
+    options.checkout = checkout_of(source_root());
+    const Console console = output.console();
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();
-    FuzzRun run = fuzz(kernels, *on.primary, options, listener);
-    listener.clear();
+    FuzzRun run = fuzz_everything(console);
     if (!run.ended_early.empty()) fmt::print(stderr, "assay: {}; the run ended early\n", run.ended_early);
     if (known) compare_with_baseline(*known, run);
     print_fuzz_run(console, run, details);
+    if (!run.findings.empty())
+      for (const std::string& ptx : what.ptx()) note_missing_lines(ptx);
     const nlohmann::json result = to_json(run);
     FirstFailure failure;
     failure.attempt([&] { output.write(result); });
@@ -177,6 +181,9 @@ struct FuzzCommand {
     failure.rethrow();
     return status_of(run, interrupt.signal());
   }
+
+  double total_time = 60;
+  int64_t total_cases = 0;
 };
 
 }  // namespace
@@ -186,11 +193,7 @@ void add_fuzz(CLI::App& app, int& status) {
       app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
-  command->add_option(
-      "KERNEL|OPERATOR|all", o->what,
-      "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all; or a launch file of a program "
-      "that no operator describes (assay check)");
-  o->own.add_to(*command, "");
+  o->what.add_to(*command);
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);
@@ -229,6 +232,13 @@ void add_fuzz(CLI::App& app, int& status) {
           "not fail the run")
       ->type_name("RESULT.json|assay.db")
       ->group(results);
+  command
+      ->add_option(
+          "--min-cases", o->min_cases,
+          "Cases that must be judged of each kernel: with fewer the run is inconclusive, exit status 1 "
+          "(default: 1; of a shard 0)")
+      ->check(whole_number(0, 1'000'000'000))
+      ->group("Continuous integration");
   o->engines.add_to(*command);
   o->output.add_to(*command);
   o->findings.add_to(*command);

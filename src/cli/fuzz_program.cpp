@@ -2,36 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "src/base/document/shell_word.h"
-#include "src/campaign/engine/interrupt.h"
 #include "src/campaign/program_fuzz/program_fuzz.h"
 #include "src/cli/engine_options.h"
-#include "src/cli/finding_options.h"
-#include "src/cli/first_failure.h"
-#include "src/cli/output_options.h"
-#include "src/cli/program_options.h"
 #include "src/cli/progress_bar.h"
+#include "src/result/one_per_defect.h"
 
 namespace assay::cli {
 
-int fuzz_launch_file(const std::string& path, const std::string& ptx, const ProgramFuzzBudget& budget,
-                     const EngineOptions& engines, const OutputOptions& output,
-                     const FindingOptions& findings) {
+FuzzRun fuzz_launch_file(const std::string& path, const std::string& ptx, const ProgramFuzzBudget& budget,
+                         const EngineOptions& engines, const Console& console) {
   const LaunchFile file(path, ptx.empty() ? std::vector<std::string>{} : std::vector{ptx});
   ProgramFuzzOptions options{
       .time_s = budget.time_s, .cases = budget.cases, .seed = budget.seed, .jobs = budget.jobs};
   options.check.machine = options.check.origin.machine = engines.make(1).machine;
   options.replay = "assay check " + shell_word(path) + (ptx.empty() ? "" : " --ptx " + shell_word(ptx)) +
                    engines.replay_suffix();
-  const Interrupt interrupt;
-  options.interrupted = &interrupt.signal();
-  const Console console = output.console();
+  options.interrupted = budget.interrupted;
   console.line(
       fmt::format("fuzzing {} on vm {}, seed {}", file.name(), options.check.machine.arch, options.seed));
   ProgressBar bar;
-  const FuzzRun run = fuzz_program(
+  FuzzRun run = fuzz_program(
       file, options,
       {.progress =
            [&](double fraction, int64_t cases, size_t found) {
@@ -40,7 +31,8 @@ int fuzz_launch_file(const std::string& path, const std::string& ptx, const Prog
        .found =
            [&](const Verification& v) {
              bar.clear();
-             console.line(fmt::format("{} {}\n  {}", console.styled(Style::bad, "found"), v.cause, v.replay));
+             console.line(fmt::format("{} {}\n  {}", console.styled(Style::bad, "found"), v.cause,
+                                      Console::command(v.replay)));
              if (v.checks && !v.checks->findings.empty())
                console.line("  " + v.checks->findings.front().message);
              else if (v.trap)
@@ -52,24 +44,16 @@ int fuzz_launch_file(const std::string& path, const std::string& ptx, const Prog
              console.flush();
            }});
   bar.clear();
-  std::vector<std::vector<std::string>> rows{{"property", "checked", "failed"}};
+  run.min_cases = budget.min_cases;
+  if (*budget.interrupted != 0)
+    run.ended_early = "interrupted";
+  else if (run.cases < budget.min_cases)
+    run.too_few.push_back({file.name(), run.cases});
   for (const PropertyRow& row : run.properties)
-    rows.push_back({row.name, std::to_string(row.checked), std::to_string(row.failed)});
-  console.line("");
-  console.table(rows, 1);
-  const char* const verdict = !run.findings.empty() ? "FINDING" : interrupt.signal() ? "incomplete" : "pass";
-  console.line(
-      fmt::format("\n{}  {} runs in {:.1f} s: {} passed, {} draws too large or without a launch; "
-                  "{} finding{}; seed {}",
-                  verdict, run.cases, run.seconds, run.passed, run.domain, run.findings.size(),
-                  run.findings.size() == 1 ? "" : "s", run.seed));
-  const nlohmann::json result = to_json(run);
-  FirstFailure failure;
-  failure.attempt([&] { output.write(result); });
-  failure.attempt([&] { findings.write(result, console); });
-  failure.rethrow();
-  if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
-  return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
+    run.kernel_properties.push_back({file.name(), row.name, row.checked, row.failed});
+  run.coverage.push_back({"kernel", file.name(), run.cases});
+  run.findings = one_per_defect(std::move(run.findings));
+  return run;
 }
 
 }  // namespace assay::cli

@@ -31,6 +31,7 @@ struct Listing {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
   std::string note;
+  size_t brief = 0;  ///< so many columns in front are printed unless --wide; 0: all
 };
 
 std::string arguments_text(const std::vector<ArgumentSpec>& arguments) {
@@ -52,7 +53,8 @@ Listing list_operators() {
   Listing list{{"operator", "summary", "inputs (? optional)", "outputs", "parameters (default)", "formula",
                 "citation"},
                {},
-               ""};
+               "",
+               3};
   for (const Operator& op : operators()) {
     list.rows.push_back({std::string(op.name), std::string(op.summary), arguments_text(op.inputs),
                          arguments_text(op.outputs), parameters_text(op.parameters), std::string(op.formula),
@@ -90,7 +92,8 @@ Listing list_kernels() {
       fmt::format(
           "safe for: where every intermediate stays in its format and no exponential sees an argument "
           "above 0, as the machine sees at the edges; other inputs finite. GPU: {}",
-          describe_gpu())};
+          describe_gpu()),
+      7};
   for (const Kernel& kernel : kernels()) {
     const KernelLimits& limits = kernel.limits;
     const Operator& op = find_operator(kernel.operator_name);
@@ -185,8 +188,15 @@ void print_text(const Listing& list) {
   const Console console(stdout);
   std::vector<std::vector<std::string>> rows{list.columns};
   rows.insert(rows.end(), list.rows.begin(), list.rows.end());
+  const bool cut = list.brief > 0 && !Console::is_set_wide();
+  if (cut)
+    for (std::vector<std::string>& row : rows) row.resize(list.brief);
   console.table(rows, list.columns.size());
-  if (!list.note.empty()) console.line(list.note);
+  if (!list.note.empty()) console.help(list.note);
+  if (cut)
+    console.line(fmt::format(
+        "{} with --wide, --markdown or --json",
+        fmt::join(list.columns.begin() + static_cast<std::ptrdiff_t>(list.brief), list.columns.end(), ", ")));
 }
 
 std::string markdown_row(const std::vector<std::string>& cells) {

@@ -1,5 +1,5 @@
-// `assay`: the subcommands, one file each (commands.h), and the one place where what they throw becomes a
-// line on standard error and an exit status.
+// assay_main, the program: the subcommands, one file each (commands.h), and the one place where what they
+// throw becomes a line on standard error and an exit status.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -15,10 +15,12 @@
 #include <system_error>
 
 #include "kernels/compile_ptx.h"
+#include "reports/console.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/printable.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
+#include "src/cli/help_examples.h"
 #include "src/result/tool.h"
 
 namespace assay::cli {
@@ -47,6 +49,19 @@ int complain(std::string message, int status) {
 std::string chosen(const CLI::App& app) {
   const auto subcommands = app.get_subcommands();
   return subcommands.empty() ? "assay" : fmt::format("assay {}", subcommands.front()->get_name());
+}
+
+/// Of arguments that nothing takes: what the first option among them may have been meant to be.
+std::string unexpected_text(const CLI::App& app, const std::string& message) {
+  const auto subcommands = app.get_subcommands();
+  const size_t at = message.find("--");
+  if (subcommands.empty() || at == message.npos) return message;
+  const std::string given = message.substr(at, message.find_first_of(" =", at) - at);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : subcommands.front()->get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string text = unknown_name("option", given, known);
+  return text.find("did you mean") == text.npos ? message : text;
 }
 
 /// The first argument, if it names no subcommand, is most likely a misspelt one.
@@ -96,12 +111,23 @@ int run(int argc, char** argv) {
        {add_list, add_verify, add_inspect, add_fuzz, add_defects, add_mutate, add_trace, add_replay,
         add_sweep, add_report, add_merge, add_decode, add_check, add_run, add_watch, add_capsule})
     add(app, status);
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->add_flag_callback("--wide", Console::set_wide,
+                               "Does not fold tables to the terminal, or to 100 columns");
+    const std::string own = command->get_footer();
+    command->footer(own + (own.empty() ? "" : "\n") + help_examples(command->get_name()));
+  }
   try {
     require_subcommand(app, argc, argv);
     app.parse(argc, argv);
     return status;
-  } catch (const CLI::Success& asked) {  // --help, --version
+  } catch (const CLI::CallForHelp&) {
+    return Console(stdout).help(app.help()), 0;
+  } catch (const CLI::Success& asked) {  // --version
     return app.exit(asked);
+  } catch (const CLI::ExtrasError& error) {
+    return complain(fmt::format("{}; see {} --help", unexpected_text(app, error.what()), chosen(app)),
+                    kBadInputStatus);
   } catch (const CLI::ParseError& error) {
     return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInputStatus);
   } catch (const BadInput& error) {
@@ -120,8 +146,10 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace assay::cli
 
-int main(int argc, char** argv) {
+extern "C" int assay_main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
-  return assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
+  // What is bad input was said already, and may have been this.
+  return status == assay::cli::kBadInputStatus || assay::cli::written_out() ? status
+                                                                            : assay::cli::kBadInputStatus;
 }

@@ -24,6 +24,11 @@ void OutputOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
+void OutputOptions::check() const {
+  if (!json_.empty() && json_ != "-") require_writable(json_);
+  if (!report_.empty()) require_writable_folder(report_);
+}
+
 void OutputOptions::write(const nlohmann::json& result) const {
   const auto replace = nlohmann::json::error_handler_t::replace;  // a name of a file may be no UTF-8
   FirstFailure failure;

@@ -16,6 +16,9 @@ namespace assay::cli {
 class OutputOptions {
  public:
   void add_to(CLI::App&);
+  /// Throws BadInput where they could not be written after a long run.
+  void check() const;
+  bool wanted() const { return !json_.empty() || !report_.empty(); }
   /// Writes --json and --report, where asked for. Both are tried; the first that fails is thrown.
   void write(const nlohmann::json& result) const;
   /// A file of that ending beside the one of --json; empty where that is none.

@@ -106,7 +106,7 @@ void print_trial(const Console& console, const DefectTrial& t) {
   if (!t.found()) {
     console.line(fmt::format("{} {}: {} ({} cases, {:.0f} s)", console.styled(Style::bad, "missed"), t.defect,
                              why_missed(t), t.cases, t.seconds));
-    if (!t.token.empty()) console.line(fmt::format("  assay replay {}", t.token));
+    if (!t.token.empty()) console.line("  " + Console::command("assay replay " + t.token));
     return;
   }
   const bool right = t.cause_right && (!t.nonfinite || t.line_right);
@@ -114,7 +114,7 @@ void print_trial(const Console& console, const DefectTrial& t) {
                            console.styled(right ? Style::good : Style::doubtful, "found "), t.defect,
                            kind_of(t), t.cases, t.seconds, verdict_on(t.cause, t.cause_right),
                            verdict_on(t.line, t.line_right)));
-  console.line(fmt::format("  assay replay {}", t.token));
+  console.line("  " + Console::command("assay replay " + t.token));
 }
 
 void print_totals(const Console& console, const DefectTotals& totals) {

@@ -11,7 +11,7 @@ namespace assay::cli {
 namespace {
 
 constexpr int kWidth = 30;
-constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kRedraw{100}, kBetweenLines{10'000};
 
 /// Columns of the terminal: a longer line would wrap, and could not be taken away again.
 size_t columns() {
@@ -21,17 +21,27 @@ size_t columns() {
 
 }  // namespace
 
-ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressBar::ProgressBar()
+    : terminal_(isatty(STDERR_FILENO) != 0), last_(terminal_ ? Clock::time_point{} : Clock::now()) {}
 
 void ProgressBar::show(double fraction, const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || (shown_ && now - last_ < kRedraw)) return;
+  if (!terminal_) return show_line(text);
+  if (shown_ && now - last_ < kRedraw) return;
   last_ = now;
   shown_ = true;
   const int full = std::clamp(static_cast<int>(fraction * kWidth), 0, kWidth);
   const std::string line = fmt::format("[{:#<{}}{:.<{}}] {}", "", full, "", kWidth - full, text);
   fmt::print(stderr, "\r\x1b[K{}", line.substr(0, columns() - 1));
   std::fflush(stderr);
+}
+
+/// Where nothing can be taken away again, a line now and then.
+void ProgressBar::show_line(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < kBetweenLines) return;
+  last_ = now;
+  fmt::print(stderr, "assay: {}\n", text);
 }
 
 void ProgressBar::clear() {

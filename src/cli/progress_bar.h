@@ -1,5 +1,5 @@
-// A bar on standard error, redrawn at most ten times a second; nothing where standard error is not a
-// terminal.
+// A bar on standard error, redrawn at most ten times a second; where standard error is no terminal a line
+// every ten seconds.
 #pragma once
 #include <chrono>
 #include <string>
@@ -19,9 +19,12 @@ class ProgressBar {
   void clear();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  void show_line(const std::string& text);
+
   const bool terminal_;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  Clock::time_point last_;
 };
 
 }  // namespace assay::cli

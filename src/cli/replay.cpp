@@ -25,6 +25,7 @@ struct ReplayCommand {
 
   int run() {
     findings.check();
+    output.check();
     if (is_launch_file(token)) {
       program.choose(token, kernel.ptx(), kernel.mutant());
       return check_launch_file(program, {.checks = checks.names()}, engines, output, findings);

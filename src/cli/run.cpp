@@ -49,6 +49,7 @@ struct RunCommand {
 
   int run() {
     findings.check();
+    output.check();
     vm::parse_checks(checks);
     const AnswerFile file;
     nlohmann::json options = {{"arch", arch},

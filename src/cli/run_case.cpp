@@ -7,8 +7,10 @@
 
 #include "reports/console.h"
 #include "reports/print_verification.h"
+#include "src/base/program/source_root.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/missing_lines.h"
 
 namespace assay::cli {
 namespace {
@@ -33,6 +35,7 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
   verify_options.origin.machine = engines.machine;
   const PassingLine passing(fmt::format("verifying {} on {} ...", kernel.name, engines.primary->name()));
   Verification result = verify(run.case_, kernel, *engines.primary, verify_options);
+  if (result.verdict == Verdict::finding) note_missing_lines(options.ptx());
   if (run.inputs) {
     result.token.clear();
     result.replay = replay_with_file(options, run);
@@ -54,7 +57,14 @@ int conclude(const OutputOptions& output, const FindingOptions& findings, const 
   } else {
     print_verification(output.console(), v, depth);
   }
-  const nlohmann::json result = to_json(v);
+  nlohmann::json result;
+  if (output.wanted() || findings.wanted()) {
+    Verification whole = v;
+    whole.checkout = checkout_of(source_root());
+    result = to_json(whole);
+  } else {
+    result = to_json(v);
+  }
   FirstFailure failure;
   failure.attempt([&] { output.write(result); });
   failure.attempt([&] { findings.write(result, output.console()); });

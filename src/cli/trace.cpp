@@ -25,6 +25,17 @@
 namespace assay::cli {
 namespace {
 
+/// Of a slice's instances the nearest to the output, so that the JSON stays below a megabyte.
+void keep_nearest_nodes(ElementSlice& slice) {
+  constexpr size_t kNodes = 1000;
+  if (slice.nodes.size() <= kNodes) return;
+  slice.nodes.resize(kNodes);
+  for (SliceNode& node : slice.nodes)
+    for (SliceNodeOperand& operand : node.operands)
+      if (operand.made_by >= static_cast<int64_t>(kNodes))
+        operand.made_by = -1, operand.source = OperandSource::beyond;
+}
+
 /// Values that no kernel made: the first of each class in each input that a file brings along.
 void print_given(const Console& console, const TensorMap& inputs) {
   for (const auto& [name, tensor] : inputs) {
@@ -98,7 +109,7 @@ struct TraceCommand {
   LineOptions line;
   ProgramOptions program;
   std::optional<std::string> element;
-  bool first = false, all = false;
+  bool first = false, all = false, nodes = false;
   size_t depth = kDefaultDepth;
 
   /// The case of the options, or of a token in KERNEL's place.
@@ -138,6 +149,7 @@ struct TraceCommand {
 
   int run() {
     findings.check();
+    output.check();
     if (is_launch_file(kernel.name())) return trace_file();
     program.refuse_drawing(kernel.name());
     if (!line.at.empty()) {
@@ -158,7 +170,8 @@ struct TraceCommand {
       options.element = parse_element(*element, run.case_, find_operator(kernel.kernel().operator_name));
     }
     const Engines on = engines.make();
-    const Verification result = run_case(kernel, run, on, options);
+    Verification result = run_case(kernel, run, on, options);
+    if (!nodes && result.slice) keep_nearest_nodes(*result.slice);
     const int status = conclude(output, findings, result, depth);
     if (result.verdict == Verdict::domain && run.inputs) print_given(output.console(), *run.inputs);
     if (!result.origin && !result.slice && !result.trap && result.verdict != Verdict::domain) {
@@ -191,6 +204,9 @@ void add_trace(CLI::App& app, int& status) {
       "--all", options->all,
       "Every distinct origin: one entry per kind and source line, with the elements behind it");
   element->excludes(all);
+  command->add_flag(
+      "--nodes", options->nodes,
+      "Into the JSON all instances of a slice, up to 16384, not the 1000 nearest to the output");
   command->add_option("--depth", options->depth, "Steps of a chain that are printed; the JSON has all")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();

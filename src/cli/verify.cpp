@@ -19,6 +19,7 @@ struct VerifyCommand {
 
   int run() {
     findings.check();
+    output.check();
     const CaseToRun run = cases.resolve(kernel.kernel());
     print_notes(output, run);
     const Engines on = engines.make();

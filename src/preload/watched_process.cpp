@@ -139,16 +139,19 @@ void WatchedProcess::tell(const watch::NotedBirth& birth) {
              r.block[1], r.block[2], r.thread[0], r.thread[1], r.thread[2]);
 }
 
-void WatchedProcess::write_result() {
-  if (!options_.contains("result")) return;
+json WatchedProcess::result() {
+  const std::lock_guard lock(mutex_);
   json births = json::array();
   if (buffer_)
     for (const watch::NotedBirth& birth : watch::noted_births(modules_, {buffer_, used_}))
       births.push_back(watch::to_json(birth));
-  const json result = {{"births", births},           {"counts", watch::to_json(counts_)},
-                       {"unwatched", unwatched_},    {"left_out", left_out_},
-                       {"modules", modules_.size()}, {"launches", launches_}};
-  std::ofstream(options_.at("result").get<std::string>()) << result.dump();
+  return {{"births", births},           {"counts", watch::to_json(counts_)},
+          {"unwatched", unwatched_},    {"left_out", left_out_.load()},
+          {"modules", modules_.size()}, {"launches", launches_}};
+}
+
+void WatchedProcess::write_result() {
+  if (options_.contains("result")) std::ofstream(options_.at("result").get<std::string>()) << result().dump();
 }
 
 }  // namespace assay::preload

@@ -35,6 +35,8 @@ class WatchedProcess {
   void launching(Register);
   /// Tells of births that nobody has been told of; after what waits for the device.
   void look();
+  /// All births, and what was watched.
+  nlohmann::json result();
 
  private:
   WatchedProcess();
@@ -54,7 +56,7 @@ class WatchedProcess {
   std::vector<std::string> texts_;
   uint32_t launches_ = 0, told_ = 0;
   std::vector<bool> is_told_;  ///< by record
-  int64_t left_out_ = 0;
+  std::atomic<int64_t> left_out_ = 0;
 };
 
 /// The function of that name in what is loaded behind this library; null where there is none.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/result/identity.h"
+#include "src/result/one_per_defect.h"
 
 namespace assay {
 namespace {
@@ -15,6 +16,17 @@ std::string outcome_of(const Verification& earlier, const FuzzRun& run) {
     if (row.kernel == earlier.kernel && row.token == earlier.token) return row.outcome;
   return "not rerun";
 }
+
+/// Of several findings, what they were put together from included.
+struct Identities {
+  std::set<std::string> whole, all_undiagnosed, left_undiagnosed;
+
+  void add(const Verification& v) {
+    for (std::string& identity : identities_of(v)) whole.insert(std::move(identity));
+    all_undiagnosed.insert(undiagnosed_identity_of(v));
+    if (v.diagnosis.empty()) left_undiagnosed.insert(undiagnosed_identity_of(v));
+  }
+};
 
 }  // namespace
 
@@ -29,17 +41,26 @@ Baseline baseline_of(std::string source, const nlohmann::json& result) {
 }
 
 void compare_with_baseline(const Baseline& baseline, FuzzRun& run) {
-  std::set<std::string> earlier, now;
-  for (const Verification& v : baseline.findings) earlier.insert(identity_of(v));
+  const auto is_in = [](const Verification& v, const Identities& others) {
+    for (const std::string& identity : identities_of(v))
+      if (others.whole.contains(identity)) return true;
+    // A run out of time has no diagnosis: then all else decides.
+    const std::string undiagnosed = undiagnosed_identity_of(v);
+    return v.diagnosis.empty() ? others.all_undiagnosed.contains(undiagnosed)
+                               : others.left_undiagnosed.contains(undiagnosed);
+  };
+  Identities earlier, now;
+  for (const Verification& v : baseline.findings) earlier.add(v);
   for (Verification& v : run.findings) {
-    now.insert(identity_of(v));
-    v.known = earlier.contains(identity_of(v));
+    now.add(v);
+    v.known = is_in(v, earlier);
   }
   BaselineReport& report = run.baseline.emplace();
   report.source = baseline.source;
   for (const Verification& v : baseline.findings) {
     const bool fuzzed = std::find(run.kernels.begin(), run.kernels.end(), v.kernel) != run.kernels.end();
-    if (!fuzzed || !now.insert(identity_of(v)).second) continue;
+    if (!fuzzed || is_in(v, now)) continue;
+    now.add(v);
     report.gone.push_back({v.kernel, v.cause, v.token, outcome_of(v, run)});
   }
 }

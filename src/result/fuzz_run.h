@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/fields/fields.h"
+#include "src/result/checkout.h"
 #include "src/result/verification.h"
 
 namespace assay {
@@ -47,6 +48,29 @@ void fields(Io& io, PropertyRow& x) {
   ASSAY_FIELD(name);
   ASSAY_FIELD(checked);
   ASSAY_FIELD(failed);
+}
+
+/// The same of one kernel.
+struct KernelPropertyRow {
+  std::string kernel, name;
+  int64_t checked = 0, failed = 0;
+};
+template <typename Io>
+void fields(Io& io, KernelPropertyRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(checked);
+  ASSAY_FIELD(failed);
+}
+/// A kernel of which fewer cases were judged than were asked for.
+struct TooFewCases {
+  std::string kernel;
+  int64_t cases = 0;
+};
+template <typename Io>
+void fields(Io& io, TooFewCases& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(cases);
 }
 
 /// A finding of an earlier run whose case was run again, before anything was drawn.
@@ -114,7 +138,12 @@ struct FuzzRun {
   std::optional<BaselineReport> baseline;  ///< where one was given
   /// Why the run ended before its budget was spent, where something failed that is no finding: a full disk.
   std::string ended_early;
-  std::string database_lost;  ///< why nothing more could be stored while it went on; else empty
+  int64_t min_cases = 0;             ///< that should have been judged of each kernel
+  std::vector<TooFewCases> too_few;  ///< kernels below that: the run is inconclusive
+  std::vector<KernelPropertyRow> kernel_properties;
+  std::optional<Checkout> checkout;  ///< the sources that were tested, where they lie in a checkout
+  int64_t not_shrunk = 0;            ///< findings kept as they were found: the time was over
+  std::string database_lost;         ///< why nothing more could be stored while it went on; else empty
 };
 template <typename Io>
 void fields(Io& io, FuzzRun& x) {
@@ -134,6 +163,11 @@ void fields(Io& io, FuzzRun& x) {
   ASSAY_LATER(reruns, "findings of earlier runs whose cases were run again");
   ASSAY_LATER(baseline);
   ASSAY_LATER(ended_early, "why the run ended before its budget was spent; empty: it did not");
+  ASSAY_LATER(min_cases, "that should have been judged of each kernel");
+  ASSAY_LATER(too_few, "kernels of which fewer were judged: the run is inconclusive");
+  ASSAY_LATER(kernel_properties, "properties by kernel");
+  ASSAY_LATER(checkout, "the sources that were tested");
+  ASSAY_LATER(not_shrunk, "findings kept as they were found, as the time was over");
   ASSAY_LATER(database_lost, "why nothing more could be stored while the run went on; else empty");
 }
 
@@ -142,6 +176,9 @@ struct StoredRun {
   std::string commit, started;
   FuzzRun run;
 };
+
+/// A run of other kernels, after `to`: both as one.
+void add_run(FuzzRun&& more, FuzzRun& to);
 
 nlohmann::json to_json(const FuzzRun&);
 FuzzRun fuzz_run_from_json(const nlohmann::json&);

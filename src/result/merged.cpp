@@ -7,6 +7,7 @@
 #include "src/result/document.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/mutation.h"
+#include "src/result/one_per_defect.h"
 #include "src/result/sweep_result.h"
 
 namespace assay {
@@ -55,10 +56,25 @@ void add_tables(FuzzRun& all, const FuzzRun& part) {
         r.max_relative_bound = std::max(r.max_relative_bound, more.max_relative_bound);
       });
   add_rows(
+      all.kernel_properties, part.kernel_properties,
+      [](const KernelPropertyRow& r) { return std::pair(r.kernel, r.name); },
+      [](KernelPropertyRow& r, const KernelPropertyRow& more) {
+        r.checked += more.checked, r.failed += more.failed;
+      });
+  add_rows(
       all.reached, part.reached, [](const ReachedRow& r) { return std::pair(r.kernel, r.what); },
       [](ReachedRow& r, const ReachedRow& more) {
         r.reached = std::max(r.reached, more.reached), r.of = std::max(r.of, more.of);
       });
+}
+
+/// A kernel has too few cases where all parts have too few of it, and together.
+void add_too_few(FuzzRun& all, const FuzzRun& part) {
+  std::erase_if(all.too_few, [&](TooFewCases& few) {
+    for (const TooFewCases& other : part.too_few)
+      if (other.kernel == few.kernel) return (few.cases += other.cases) >= all.min_cases;
+    return true;
+  });
 }
 
 /// What was not found again by any part is gone.
@@ -93,11 +109,14 @@ FuzzRun merged_runs(const std::vector<ResultPart>& parts) {
         all.findings, run.findings, [](const Verification& v) { return std::pair(v.kernel, v.cause); },
         [](Verification&, const Verification&) {});
     add_tables(all, run);
+    add_too_few(all, run);
+    all.not_shrunk += run.not_shrunk;
     add_baseline(all, run);
     all.reruns.insert(all.reruns.end(), run.reruns.begin(), run.reruns.end());
     if (all.ended_early.empty()) all.ended_early = run.ended_early;
     if (all.database_lost.empty()) all.database_lost = run.database_lost;
   }
+  all.findings = one_per_defect(std::move(all.findings));
   return all;
 }
 

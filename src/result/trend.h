@@ -30,7 +30,8 @@ struct TrendRun {
 };
 template <typename Io>
 void fields(Io& io, TrendRun& x) {
-  ASSAY_FIELD(commit, "of the program that ran");
+  ASSAY_FIELD(commit,
+              "of the sources that were tested; where they lie in no checkout, of the program that ran");
   ASSAY_FIELD(started, "UTC");
   ASSAY_FIELD(kernels);
   ASSAY_FIELD(backend);
@@ -38,7 +39,7 @@ void fields(Io& io, TrendRun& x) {
   ASSAY_FIELD(passed);
   ASSAY_FIELD(undecided);
   ASSAY_FIELD(findings);
-  ASSAY_FIELD(ratios, "largest error/bound of each kernel and format");
+  ASSAY_FIELD(ratios, "largest error/bound of each kernel and format, before the output itself is rounded");
 }
 
 struct TrendFinding {

@@ -13,6 +13,7 @@
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/shadow_report.h"
 #include "src/case/case.h"
+#include "src/result/checkout.h"
 #include "src/result/comparison.h"
 #include "src/result/diagnosis.h"
 #include "src/result/element_slice.h"
@@ -25,6 +26,19 @@
 
 namespace assay {
 
+/// A finding that shows a defect which another one of its run shows too: evidence of that.
+struct SameDefect {
+  std::string cause, sentence, replay, identity;
+};
+template <typename Io>
+void fields(Io& io, SameDefect& x) {
+  io.type("same_defect", "a further finding of the run that shows the same defect");
+  ASSAY_FIELD(cause);
+  ASSAY_FIELD(sentence);
+  ASSAY_FIELD(replay);
+  ASSAY_FIELD(identity);
+}
+
 struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string kernel;
   Case case_;
@@ -34,6 +48,9 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string arithmetic;  ///< the kernel's declared arithmetic, one line
   Verdict verdict = Verdict::undecided;
   std::string cause;  ///< verdict kind / output / origin: what shrinking keeps
+  /// Of the source line that the cause ends with: its shape (identity.h), and which line of that shape in its
+  /// file it is; empty where its text is not there.
+  std::string source_shape;
   std::vector<OutputComparison> outputs;
   std::optional<FormulaReport> formula;    ///< the outputs in exact arithmetic, where that was looked at
   std::optional<RoundingReport> rounding;  ///< whether the declared roundings explain the errors
@@ -64,6 +81,8 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<CheckedProgram> program;  ///< of `assay check`: nothing is claimed, and no case was drawn
   std::vector<LineBirths> births;         ///< special values by the source line that made them
   std::vector<Repeat> repeats;            ///< in other orders, with other poison, on other architectures
+  std::optional<Checkout> checkout;       ///< the sources that were tested, of a run by itself
+  std::vector<SameDefect> also;           ///< further findings of a run that show the same defect
   std::optional<bool> known;              ///< an earlier run found it too; absent where no baseline was given
 };
 std::string identity_of(const Verification&);  // identity.h
@@ -79,6 +98,8 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(arithmetic);
   ASSAY_FIELD(verdict);
   ASSAY_FIELD(cause, "verdict kind / output / origin; empty for a pass");
+  ASSAY_LATER(source_shape,
+              "of the line that the cause ends with: its text without what is changed for looks");
   ASSAY_FIELD(outputs);
   ASSAY_LATER(formula);
   ASSAY_LATER(rounding);
@@ -106,6 +127,8 @@ void fields(Io& io, Verification& x) {
   ASSAY_LATER(program);
   ASSAY_LATER(births, "special values by the source line that made them");
   ASSAY_LATER(repeats, "the run in other orders, with other poison, on other architectures");
+  ASSAY_LATER(checkout);
+  ASSAY_LATER(also);
   ASSAY_LATER(known, "the baseline has it too; null: no baseline was given");
   io.made(
       "identity", [&] { return std::optional(identity_of(x)); },

@@ -31,6 +31,7 @@ struct Planned {
 
 assay_problem problem() {
   assay_problem p = {};
+  p.struct_bytes = sizeof p;
   p.B = 2, p.T = 100, p.H = 3, p.K = 16, p.V = 24;
   p.format = ASSAY_BF16, p.gate_format = ASSAY_FP32, p.direction = ASSAY_BOTH;
   return p;
@@ -88,7 +89,10 @@ TEST(KernelLibrary, HeadDecaysStandInForGates) {
 
 TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
   assay_problem p = problem();
-  const assay_parameter layer[] = {{"layer_idx", 3}, {"num_layers", 12}, {}}, wrong[] = {{"layer", 3}, {}};
+  const assay_parameter layer[] = {{sizeof(assay_parameter), "layer_idx", 3},
+                                   {sizeof(assay_parameter), "num_layers", 12},
+                                   {}},
+                        wrong[] = {{sizeof(assay_parameter), "layer", 3}, {}};
   p.parameters = layer;
   EXPECT_EQ(Planned("lightning_attn.chunk", p).status, 0) << assay_error();
   p.parameters = wrong;
@@ -99,7 +103,9 @@ TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
 TEST(KernelLibrary, TakesInputsThatAreViewsForAWorkspaceOfTheirCopies) {
   assay_problem p = problem();
   const Planned dense("gla.chunk", p);
-  const assay_strides strides[] = {{"q", {3 * 100 * 16, 16, 100 * 16, 1}}, {"k", {100 * 96, 96, 16, 1}}, {}};
+  const assay_strides strides[] = {{sizeof(assay_strides), "q", {3 * 100 * 16, 16, 100 * 16, 1}},
+                                   {sizeof(assay_strides), "k", {100 * 96, 96, 16, 1}},
+                                   {}};
   p.strides = strides;
   const Planned k("gla.chunk", p);
   ASSERT_EQ(k.status, 0) << assay_error();
@@ -113,6 +119,26 @@ TEST(KernelLibrary, TakesInputsThatAreViewsForAWorkspaceOfTheirCopies) {
             assay_kernel_workspace(dense.kernel) + 2 * (2 * 100 * 3 * 16 * 2));
 }
 
+TEST(KernelLibrary, RefusesAStructThatDoesNotSayHowLongItIs) {
+  assay_problem p = problem();
+  p.struct_bytes = 0;
+  EXPECT_EQ(Planned("gla.chunk", p).status, 1);
+  EXPECT_EQ(std::string(assay_error()),
+            "assay_problem: struct_bytes = 0: set it to sizeof(assay_problem), which is " +
+                std::to_string(sizeof p));
+}
+
+TEST(KernelLibrary, TakesTheLongerStructsOfALaterHeader) {
+  struct Longer {
+    assay_parameter known;
+    double more;
+  };
+  const Longer layer[] = {{{sizeof(Longer), "layer_idx", 3}, 0}, {{sizeof(Longer), "num_layers", 12}, 0}, {}};
+  assay_problem p = problem();
+  p.parameters = &layer[0].known;
+  EXPECT_EQ(Planned("lightning_attn.chunk", p).status, 0) << assay_error();
+}
+
 TEST(KernelLibrary, RefusesStridesThatOverlapInOneLine) {
   const auto refusal = [](const assay_strides& first) {
     const assay_strides strides[] = {first, {}};
@@ -121,12 +147,13 @@ TEST(KernelLibrary, RefusesStridesThatOverlapInOneLine) {
     return Planned("gla.chunk", p).status == 1 ? std::string(assay_error()) : "planned";
   };
   EXPECT_EQ(
-      refusal({"q", {4800, 40, 16, 1}}),
+      refusal({sizeof(assay_strides), "q", {4800, 40, 16, 1}}),
       "strides of q: axis T has stride 40, but K and H span 48 elements: elements overlap or interleave");
-  EXPECT_EQ(refusal({"q", {4800, 48, 0, 1}}),
+  EXPECT_EQ(refusal({sizeof(assay_strides), "q", {4800, 48, 0, 1}}),
             "strides of q: axis H has stride 0 along 3 elements: a tensor expanded over an axis is not "
             "taken, copy it");
-  EXPECT_NE(refusal({"o", {4800, 48, 16, 1}}).find("layout: unknown input of gla 'o'"), std::string::npos);
+  EXPECT_NE(refusal({sizeof(assay_strides), "o", {4800, 48, 16, 1}}).find("layout: unknown input of gla 'o'"),
+            std::string::npos);
 }
 
 TEST(KernelLibrary, RefusesWhatItCannotPlanInOneLine) {
@@ -188,7 +215,7 @@ TEST_F(OnFakeDriver, EnqueuesThePlansLaunchesInOrderWithEveryPointerChecked) {
 TEST_F(OnFakeDriver, ViewsBeginAtAnyElementAndAreCopiedFirst) {
   assay_problem p = problem();
   p.direction = ASSAY_FORWARD;
-  const assay_strides strides[] = {{"v", {100 * 80, 80, 24, 1}}, {}};
+  const assay_strides strides[] = {{sizeof(assay_strides), "v", {100 * 80, 80, 24, 1}}, {}};
   p.strides = strides;
   const Planned k("gla.chunk", p);
   ASSERT_EQ(k.status, 0) << assay_error();

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "src/base/tensor/npy.h"
 #include "src/base/tensor/safetensors.h"
@@ -241,7 +242,7 @@ TEST(Cli, TraceAndReplayTakeATokenAlike) {
 TEST(Cli, EveryTableIsListedInEveryForm) {
   const ScratchFolder here;
   for (const std::string what : {"operators", "kernels", "instructions", "causes", "properties", "decays"}) {
-    const Ran text = run_assay("list " + what, here), json = run_assay("list --json " + what, here);
+    const Ran text = run_assay("list --wide " + what, here), json = run_assay("list --json " + what, here);
     const Ran markdown = run_assay("list --markdown " + what, here);
     EXPECT_EQ(text.status, 0) << what << text.err;
     const auto document = nlohmann::json::parse(json.out);
@@ -255,6 +256,73 @@ TEST(Cli, EveryTableIsListedInEveryForm) {
         << what;
   }
   EXPECT_NE(run_assay("list kernels", here).out.find("GPU: "), std::string::npos);
+}
+
+TEST(Cli, TablesAndHelpFitAHundredColumnsWhereNoTerminalSays) {
+  const ScratchFolder here;
+  for (const std::string what :
+       {"list operators", "list kernels", "list decays", "fuzz --help", "verify --help"}) {
+    std::istringstream lines(run_assay(what, here).out);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(line.size() <= 100 || line.find(' ', 30) == line.npos || line.starts_with("  assay "))
+          << what << ": " << line;
+  }
+}
+
+TEST(Cli, EveryCommandsHelpEndsWithTwoExamplesOfIt) {
+  const ScratchFolder here;
+  for (const std::string command :
+       {"list", "verify", "inspect", "fuzz", "defects", "mutate", "trace", "replay", "sweep", "report",
+        "decode", "check", "run", "capsule", "merge"}) {
+    const std::string help = run_assay(command + " --help", here).out;
+    const size_t examples = help.find("Examples:\n");
+    ASSERT_NE(examples, help.npos) << command;
+    size_t count = 0;
+    for (size_t at = examples; (at = help.find("\n  assay " + command + " ", at)) != help.npos; ++at) ++count;
+    EXPECT_EQ(count, 2u) << command;
+  }
+}
+
+TEST(Cli, SaysWhatWasMeant) {
+  const ScratchFolder here;
+  write_file(here / "k.cu", "__global__ void f() {}");
+  write_file(here / "x.pt", "PK");
+  const std::pair<std::string, const char*> table[] = {
+      {"verify gla.chunk --lenght 5", "unknown option '--lenght': did you mean '--length'?"},
+      {"verify gla.chunk --dtype float16", "unknown number format 'float16': it is called fp16 here"},
+      {"verify gla", "gla is an operator: name one of its kernels: gla.chunk, "},
+      {"verify gla.chunk --inputs x.pt", "PyTorch's own format"},
+      {"verify --ptx k.cu --plan " ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json",
+       "CUDA C++, not PTX: compile it"},
+      {"fuzz gla.fused_recurrent --cases 1 --sarif gone/x.sarif", "there is no folder gone"},
+      {"fuzz gla.fused_recurrent --cases 1 --source-root gone", "--source-root gone: no folder"},
+  };
+  for (const auto& [arguments, part] : table) {
+    const Ran ran = run_assay(arguments, here);
+    EXPECT_EQ(ran.status, 2) << arguments;
+    EXPECT_NE(ran.err.find(part), std::string::npos) << arguments << ": " << ran.err;
+  }
+}
+
+TEST(Cli, OneRunFuzzesSeveralKernelsOfOnesOwnAndOurs) {
+  const ScratchFolder here;
+  nlohmann::json plan =
+      nlohmann::json::parse(read_file(ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json"));
+  for (const char* name : {"one", "two"}) {
+    plan["name"] = name;
+    write_file(here / (std::string(name) + ".json"), plan.dump());
+  }
+  const std::string ptx = ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx";
+  const Ran ran = run_assay("fuzz merge_heads.fused --ptx " + ptx + " --plan one.json --ptx " + ptx +
+                                " --plan two.json --cases 6 --seed 1 --backend vm --db '' --json x.json",
+                            here);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  const auto document = nlohmann::json::parse(read_file(here / "x.json"));
+  EXPECT_EQ(document.at("kernels"), (std::vector<std::string>{"one", "two", "merge_heads.fused"}));
+  const Ran few =
+      run_assay("fuzz merge_heads.fused --cases 2 --min-cases 3 --seed 1 --backend vm --db ''", here);
+  EXPECT_EQ(few.status, 1);
+  EXPECT_NE(few.out.find("inconclusive"), std::string::npos) << few.out;
 }
 
 TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {

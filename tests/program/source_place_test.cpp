@@ -40,6 +40,8 @@ TEST(SourcePlace, IsThePtxLineWithoutSources) {
 
 TEST(SourcePlace, AKeyIsTheLineWhateverCalledIt) {
   EXPECT_EQ(place_key(at("helper.cuh", 2, {"helper.cuh:2", "k.cu:7"})), "helper.cuh:2");
+  EXPECT_EQ(place_key(at("/cuda/include/crt/mma.hpp", 163, {"k/k.cu:46", "k/k.cu:80"})), "k/k.cu:46")
+      << "of the toolkit's the call";
   EXPECT_EQ(place_key(at("a.ptx", 0, {})), "a.ptx:ptx:17");
   EXPECT_EQ(place_key(at("", 0, {})), "k:ptx:17");
 }

@@ -26,6 +26,7 @@ constexpr Rule kRules[] = {
     {"run", "originalUriBaseIds", "bases"},
     {"run", "columnKind", "utf16CodeUnits|unicodeCodePoints"},
     {"run", "invocations", "any"},
+    {"run", "properties", "any"},
     {"tool", "driver", "component", true},  // 3.18
     {"component", "name", "text", true},    // 3.19
     {"component", "version", "text"},

@@ -36,6 +36,31 @@ TEST(Baseline, TheSameCauseIsKnownWhateverItsSeed) {
   EXPECT_EQ(run.baseline->source, "b.json");
 }
 
+TEST(Baseline, AFindingOfSeveralSymptomsIsKnownByAnyOfThem) {
+  Verification both = finding("gla.chunk", "check/race/k.cu:7", 1);
+  both.also = {{"violation/o", "", "", "gla.chunk/violation/o"}};
+  FuzzRun run = run_of({both});
+  compare_with_baseline({"b.json", {finding("gla.chunk", "violation/o", 3)}}, run);
+  EXPECT_EQ(run.findings[0].known, true);
+  EXPECT_TRUE(run.baseline->gone.empty());
+}
+
+TEST(Baseline, ARunOutOfTimeForADiagnosisKnowsTheFindingAllTheSame) {
+  Verification explained = finding("gla.chunk", "violation/o", 1),
+               plain = finding("gla.chunk", "violation/o", 2);
+  explained.diagnosis = {{"gate-sign", "", 0.9, {}}};
+  FuzzRun late = run_of({plain}), early = run_of({explained});
+  compare_with_baseline({"b.json", {explained}}, late);
+  EXPECT_EQ(late.findings[0].known, true);
+  compare_with_baseline({"b.json", {plain}}, early);
+  EXPECT_EQ(early.findings[0].known, true);
+  Verification other = explained;
+  other.diagnosis[0].cause = "mask-off-by-one";
+  FuzzRun another = run_of({other});
+  compare_with_baseline({"b.json", {explained}}, another);
+  EXPECT_EQ(another.findings[0].known, false);
+}
+
 TEST(Baseline, WhatVanishedIsListedOnceWithWhatItsCaseGivesNow) {
   const Verification fixed = finding("gla.chunk", "violation/o", 1),
                      other = finding("gsa.chunk", "violation/o", 1);

@@ -308,6 +308,9 @@ json passed_verification(int64_t T) {
           {"seconds_kernel", 0.184},
           {"bits_differ", -1},
           {"entry", nullptr},
+          {"source_shape", ""},
+          {"also", json::array()},
+          {"checkout", nullptr},
           {"known", nullptr},
           {"identity", ""}};
 }
@@ -317,7 +320,7 @@ json nan_verification() {
   v["verdict"] = "finding";
   v["cause"] = "nonfinite o exp-overflow kernels/gla/chunk.cu:142";
   v["identity"] =
-      "gla.chunk/nonfinite o exp-overflow kernels/gla/chunk.cu `weight = exp2f(x) * (j <= i);`"
+      "gla.chunk/nonfinite o exp-overflow kernels/gla/chunk.cu `$1 = exp2f($2) * ($3 <= $4);`"
       "/mask-after-exponential";
   v["origin"] = origin();
   v["origins"] = {{{"origin", origin()}, {"elements", 2}, {"outputs", {"o 2"}}}};
@@ -395,7 +398,16 @@ json fuzz_run(int findings) {
       {"reruns", json::array()},
       {"baseline", nullptr},
       {"ended_early", ""},
+      {"min_cases", 1},
+      {"too_few", json::array()},
+      {"kernel_properties", json::array()},
+      {"checkout",
+       {{"commit", "0123456789abcdef0123456789abcdef01234567"}, {"branch", "main"}, {"dirty", false}}},
+      {"not_shrunk", 0},
       {"database_lost", ""}};
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"})
+    run["kernel_properties"].push_back(
+        {{"kernel", kernel}, {"name", "within-bound"}, {"checked", 600}, {"failed", 0}});
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
     for (const char* decay : {"none", "reset"}) {
       run["tightness"].push_back({{"kernel", kernel},

@@ -66,5 +66,16 @@ TEST(WatchedProgram, NotesWhatTheTraceSees) {
   }
 }
 
+TEST(WatchedProgram, OldTextIsLeftAsItIs) {
+  const std::string text =
+      ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "
+      "%f0, "
+      "%f0;\nret;\n}\n";
+  const WatchedText made = rewritten(text, ptx::parse(text, "old.ptx"), {});
+  EXPECT_EQ(made.ptx, text);
+  ASSERT_EQ(made.unwatched.size(), 1u);
+  EXPECT_EQ(made.unwatched[0], "old.ptx: PTX 6.0 for sm_60; the watch needs 6.3 and sm_70");
+}
+
 }  // namespace watched_program_test
 }  // namespace assay::watch

@@ -67,7 +67,9 @@ def trap_text(trap) -> str:
     return f"{trap.kind}{place}: {trap.message}, block {tuple(trap.block)}, thread {tuple(trap.thread)}"
 
 
-_OURS = ("assay.triton", "triton.", "torch.utils._", "torch.autograd.function", "torch._dynamo", "torch._ops")
+_OURS = ("assay.", "triton.", "torch.utils._", "torch.autograd.", "torch._dynamo", "torch._ops", "torch.nn.modules.")
+#: Who calls the program.
+_CALLERS = ("_pytest.", "pytest.", "pluggy.", "xdist.", "execnet.", "runpy.", "unittest.", "concurrent.futures.", "threading.")
 
 
 def program_stack(depth: int = 40) -> list:
@@ -79,7 +81,7 @@ def program_stack(depth: int = 40) -> list:
     while frame is not None and len(frames) < depth:
         module = frame.f_globals.get("__name__", "")
         hands_on = frame.f_code.co_name == "run" and isinstance(frame.f_locals.get("self"), KernelInterface)
-        if not (module + ".").startswith(_OURS) and not hands_on:
+        if not (module + ".").startswith(_OURS + _CALLERS) and not hands_on:
             frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return frames[::-1]

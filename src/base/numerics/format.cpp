@@ -45,12 +45,25 @@ const Format& format(Dtype dtype) {
   return formats()[static_cast<size_t>(dtype)];
 }
 
+namespace {
+
+/// What frameworks call them.
+constexpr std::pair<std::string_view, const char*> kOtherNames[] = {
+    {"float16", "fp16"}, {"half", "fp16"},  {"f16", "fp16"},           {"bfloat16", "bf16"},
+    {"float32", "fp32"}, {"float", "fp32"}, {"f32", "fp32"},           {"float64", "fp64"},
+    {"double", "fp64"},  {"f64", "fp64"},   {"float8_e4m3fn", "e4m3"}, {"float8_e5m2", "e5m2"}};
+
+}  // namespace
+
 const Format& format(std::string_view name) {
   std::string known;
   for (const Format& f : formats()) {
     if (f.name == name) return f;
     known += (known.empty() ? "" : ", ") + std::string(f.name);
   }
+  for (const auto& [other, own] : kOtherNames)
+    if (name == other)
+      throw BadInput("unknown number format '" + std::string(name) + "': it is called " + own + " here");
   throw BadInput("unknown number format '" + std::string(name) + "': use one of " + known);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace assay {
 namespace {
@@ -39,7 +40,19 @@ std::string place_with_ptx_line(const SourceLocation& where) {
                      where.ptx_line);
 }
 
-std::string place_key(const SourceLocation& where) {
+SourceLocation own_place(const SourceLocation& where) {
+  const std::vector<std::string>& frames = where.frames;  // none of them is the toolkit's
+  const std::string line = fmt::format("{}:{}", where.file, where.line);
+  if (frames.empty() || std::find(frames.begin(), frames.end(), line) != frames.end()) return where;
+  SourceLocation own = where;
+  const size_t colon = frames.front().rfind(':');
+  own.file = frames.front().substr(0, colon);
+  std::from_chars(frames.front().data() + colon + 1, frames.front().data() + frames.front().size(), own.line);
+  return own;
+}
+
+std::string place_key(const SourceLocation& toolkit_or_own) {
+  const SourceLocation where = own_place(toolkit_or_own);
   return where.line > 0 ? fmt::format("{}:{}", where.file, where.line)
                         : fmt::format("{}:ptx:{}", file_or_function(where), where.ptx_line);
 }

@@ -13,7 +13,10 @@ namespace assay {
 std::string source_place(const SourceLocation&);
 /// The same with the line of the PTX: "kernels/gla/chunk.cu:106 (PTX line 903)"; "FUNCTION (PTX line 12)".
 std::string place_with_ptx_line(const SourceLocation&);
-/// Of the line alone, the same from run to run: "kernels/gla/chunk.cu:106", "a.ptx:ptx:12",
+/// Where a person would look: of a line of the CUDA toolkit the innermost call of the kernel's own around it.
+SourceLocation own_place(const SourceLocation&);
+/// Of the line alone, or of the call that holds a toolkit's, the same from run to run:
+/// "kernels/gla/chunk.cu:106", "a.ptx:ptx:12",
 /// "FUNCTION:ptx:12".
 std::string place_key(const SourceLocation&);
 

@@ -1,6 +1,7 @@
 #include "src/base/tensor/tensor_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,40 @@ std::string read_file(const std::string& path) {
   return bytes;
 }
 
+namespace {
+
+[[noreturn]] void refuse_to_write(const std::string& path, const std::string& why) {
+  throw BadInput(fmt::format("{}: cannot be written: {}", path, why));
+}
+
+}  // namespace
+
+void require_writable(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path file(path), folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (std::filesystem::is_directory(file, failed)) refuse_to_write(path, std::strerror(EISDIR));
+  if (std::filesystem::exists(file, failed)) {
+    if (access(path.c_str(), W_OK) != 0) refuse_to_write(path, std::strerror(errno));
+    return;
+  }
+  if (!std::filesystem::is_directory(folder, failed))
+    refuse_to_write(path, fmt::format("{}: there is no folder {}", std::strerror(ENOENT), folder.string()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0) refuse_to_write(path, std::strerror(errno));
+}
+
+void require_writable_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::absolute(path, failed);
+  while (at.has_parent_path() && at != at.parent_path() && !std::filesystem::exists(at, failed))
+    at = at.parent_path();
+  const int why = !std::filesystem::is_directory(at, failed) ? ENOTDIR
+                  : access(at.c_str(), W_OK | X_OK) != 0     ? errno
+                                                             : 0;
+  if (why != 0)
+    throw BadInput(fmt::format("{}: cannot make this folder ({}); name another with --out or --report", path,
+                               std::strerror(why)));
+}
+
 void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -35,6 +70,15 @@ void write_file(const std::string& path, const std::string& bytes) {
 }
 
 TensorMap read_tensors(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (ending == ".pt" || ending == ".pth" || ending == ".ckpt")
+    throw BadInput(
+        fmt::format("{}: PyTorch's own format, which only PyTorch reads; convert it: python3 -c 'import "
+                    "torch, safetensors.torch "
+                    "as s; s.save_file(torch.load(\"{}\"), \"tensors.safetensors\")'",
+                    path, path));
+  if (ending == ".npy" && std::filesystem::is_regular_file(path))
+    throw BadInput(fmt::format("{}: one tensor; give the folder that holds one NAME.npy per input", path));
   if (!std::filesystem::is_directory(path))
     return std::filesystem::path(path).extension() == ".npz" ? read_npz(path) : read_safetensors(path);
   TensorMap tensors;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "src/base/vm/signature.h"
@@ -329,11 +330,24 @@ size_t behind_header(std::string_view text) {
   return found;
 }
 
+/// Than activemask, and than lanes that run apart.
+bool is_older(const ptx::Module& module) {
+  const size_t digits = module.target.find_first_of("0123456789");
+  const int architecture = digits == module.target.npos ? 0 : std::atoi(module.target.c_str() + digits);
+  return architecture < 70 || std::atof(module.version.c_str()) < 6.3;
+}
+
 }  // namespace
 
 WatchedText rewritten(std::string_view text, const ptx::Module& module, const WatchOptions& options,
                       int32_t first_site) {
   WatchedText made;
+  if (is_older(module)) {
+    made.ptx = text;
+    made.unwatched.push_back(fmt::format("{}: PTX {} for {}; the watch needs 6.3 and sm_70", module.path,
+                                         module.version, module.target));
+    return made;
+  }
   Insertions insertions;
   std::vector<size_t> lines{0};
   for (size_t i = 0; i < text.size(); ++i)

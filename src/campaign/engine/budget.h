@@ -30,6 +30,9 @@ class Budget {
   bool over() const { return interrupted() || late_by() >= 0; }
   /// Seconds beyond the time, below 0 before that is over.
   double late_by() const { return timed() ? spent() - time_s_ : -HUGE_VAL; }
+  /// That are left until the time is over by at most a share `beyond` of it; without a limit of time any
+  /// number.
+  double left(double beyond) const { return timed() ? beyond * time_s_ - late_by() : HUGE_VAL; }
   /// Of the time, 0 to 1, or where that has no limit of the jobs, `done` of `all`.
   double fraction(int64_t done, int64_t all) const {
     return timed() ? std::clamp(spent() / time_s_, 0.0, 1.0)

@@ -11,8 +11,11 @@
 
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
+#include "src/base/program/source_place.h"
+#include "src/base/program/source_root.h"
 #include "src/base/ptx/inlined_frames.h"
 #include "src/base/vm/signature.h"
+#include "src/result/identity.h"
 
 namespace assay {
 namespace {
@@ -67,13 +70,25 @@ bool ends_with_one(const ptx::Function& f, int32_t instruction) {
          (made >= 0 && f.body[made].form.operation == Operation::mov && is_one(f.body[made].operands[1]));
 }
 
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
 /// Line `number` (from 1), trimmed; empty where the stream ends before it.
 std::string nth_line(std::istream& stream, int number) {
   std::string text;
   for (int i = 0; i < number; i++)
     if (!std::getline(stream, text)) return "";
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+  return trimmed(text);
+}
+
+/// The place that its cause ends with; null where it names none.
+const SourceLocation* place_of_cause(const Verification& v) {
+  if (v.trap) return &v.trap->where;
+  if (v.origin && v.cause.starts_with("nonfinite/")) return &v.origin->where;
+  const bool checks = v.cause.starts_with("check/") && v.checks && !v.checks->findings.empty();
+  return checks ? &v.checks->findings.front().at.where : nullptr;
 }
 
 /// The frame of an instruction that a person would point at: the innermost one that is no wrapper. A wrapper
@@ -167,22 +182,35 @@ SourceText::SourceText(const std::string& name) {
       files_ = apply_patch(std::move(files_), defect.patch);
 }
 
-std::string SourceText::line(const SourceLocation& where) const {
-  if (where.line <= 0 || where.file.empty()) return "";
-  for (const auto& [path, text] : files_) {
-    if (path != where.file && !where.file.ends_with("/" + path)) continue;
-    std::istringstream stream(text);
-    return nth_line(stream, where.line);
-  }
-  std::ifstream file(where.file);
-  std::filesystem::path rest = std::filesystem::path(where.file).relative_path();
+std::string SourceText::text_of(const std::string& name) const {
+  for (const auto& [path, text] : files_)
+    if (path == name || name.ends_with("/" + path)) return text;
+  std::ifstream file(source_root() / name);
+  std::filesystem::path rest = std::filesystem::path(name).relative_path();
   while (!file && !rest.empty()) {
     file = std::ifstream(rest);
     std::filesystem::path shorter;
     for (auto part = std::next(rest.begin()); part != rest.end(); ++part) shorter /= *part;
     rest = shorter;
   }
-  return nth_line(file, where.line);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string SourceText::line(const SourceLocation& where) const {
+  if (where.line <= 0 || where.file.empty()) return "";
+  std::istringstream stream(text_of(where.file));
+  return nth_line(stream, where.line);
+}
+
+std::string SourceText::shape(const SourceLocation& where) const {
+  if (where.line <= 0 || where.file.empty()) return "";
+  std::istringstream stream(text_of(where.file));
+  std::vector<std::string> shapes;
+  for (std::string text; static_cast<int>(shapes.size()) < where.line && std::getline(stream, text);)
+    shapes.push_back(shape_of(trimmed(text)));
+  if (static_cast<int>(shapes.size()) < where.line || shapes.back().empty()) return "";
+  const auto number = std::count(shapes.begin(), shapes.end(), shapes.back());
+  return number == 1 ? shapes.back() : fmt::format("{} #{}", shapes.back(), number);
 }
 
 SourceRange SourceText::statement_around(const SourceLocation& where) const {
@@ -200,6 +228,11 @@ SourceRange SourceText::statement_around(const SourceLocation& where) const {
   while (range.first > 1 && where.line - range.first < kLongest && !ends(range.first - 1)) --range.first;
   while (range.last - where.line < kLongest && !ends(range.last)) ++range.last;
   return range;
+}
+
+std::string shape_of_cause(const Verification& v) {
+  const SourceLocation* const where = place_of_cause(v);
+  return where ? SourceText(v.kernel).shape(own_place(*where)) : "";
 }
 
 ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instruction,

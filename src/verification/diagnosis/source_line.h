@@ -7,6 +7,7 @@
 #include "src/base/ptx/instruction_text.h"
 #include "src/base/ptx/program.h"
 #include "src/result/origin.h"
+#include "src/result/verification.h"
 
 namespace assay {
 
@@ -23,20 +24,28 @@ struct SourceRange {
 };
 
 /// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
-/// applied; else from the file as written in the PTX, or the longest tail of its path that exists below the
-/// working directory.
+/// applied; else from the file below the root of the sources, or the longest tail of its path that exists
+/// below the working directory.
 class SourceText {
  public:
   explicit SourceText(const std::string& kernel);
   /// The line, trimmed; empty where there is none.
   std::string line(const SourceLocation&) const;
+  /// The line's shape (src/result/identity.h), with its number among the lines of that shape in its file, but
+  /// for the first: " #2"; empty where there is none.
+  std::string shape(const SourceLocation&) const;
   /// The lines of the statement that a line belongs to, judged by what lines end with; the line alone where
   /// its text is not there.
   SourceRange statement_around(const SourceLocation&) const;
 
  private:
+  std::string text_of(const std::string& file) const;
+
   std::vector<std::pair<std::string, std::string>> files_;  ///< path, text
 };
+
+/// Of the place that the cause names (SourceText::shape): Verification::source_shape.
+std::string shape_of_cause(const Verification&);
 
 ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, const SourceText&);
 

@@ -469,6 +469,7 @@ Verification check_program(const std::string& name, const Program& program, cons
   for (const Launch& launch : program.launches) v.program->launches.push_back(launch_text(launch));
   ProgramCheck(program, inputs, options, v).run();
   decide(v);
+  v.source_shape = shape_of_cause(v);
   if (v.verdict == Verdict::finding && !v.trap && !v.origin) v.entry = entry_of(program);
   return v;
 }

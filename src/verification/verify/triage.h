@@ -20,7 +20,7 @@ struct EngineEvidence {
   std::optional<CheckFinding> race;  ///< what it found
 };
 
-/// The table of README.md, "How a verdict is reached": a race where the GPU's runs differ or the checking
+/// The table of docs/verdicts.md: a race where the GPU's runs differ or the checking
 /// machine found one beside differing bits; the kernel where the machine itself is outside; compiler or
 /// hardware where the bits differ and nothing else does. "none" where neither engine shows a fault.
 Triage triage_of(const EngineEvidence&);

@@ -65,6 +65,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   explain(run, options, v);
   locate_fault(run.kernel, run.plan, run.inputs, options, v);
   decide(v);  // the cause now names the origin
+  v.source_shape = shape_of_cause(v);
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
   if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
 }
@@ -111,11 +112,14 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     if (options.diagnose && v.verdict == Verdict::finding) {
       explain_some_blocks(*resolved.op, v);
       locate_fault(kernel, program, inputs, options, v);
+      v.source_shape = shape_of_cause(v);
     }
     return v;
   }
+  std::optional<LaunchedRun> launched;
+  if (options.diagnose && v.verdict == Verdict::finding) launched = backend.launched(program, inputs);
   explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome,
-                   judged.reference, exact ? &*exact : nullptr},
+                   judged.reference, exact ? &*exact : nullptr, launched ? &*launched : nullptr},
                   options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
   return v;

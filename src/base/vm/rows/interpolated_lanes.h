@@ -93,7 +93,7 @@ struct Coefficients {
   alignas(64) int32_t c0[32], c1[32], c2[32];
 };
 
-#ifdef __AVX512F__
+#if defined(__AVX512F__) && !defined(__clang__)  // clang has no shuffle by places in a vector
 /// The segments' coefficients apart, for look-ups of 16 words among 32.
 template <class F>
 struct Table {

@@ -80,16 +80,17 @@ using Words = uint32_t __attribute__((vector_size(16)));
 struct Quads {
   Words word[4];
   static Quads transposed(const Words& a, const Words& b, const Words& c, const Words& d) {
-    const auto low = [](Words x, Words y) { return __builtin_shufflevector(x, y, 0, 4, 1, 5); };
-    const auto high = [](Words x, Words y) { return __builtin_shufflevector(x, y, 2, 6, 3, 7); };
-    const auto first = [](Words x, Words y) { return __builtin_shufflevector(x, y, 0, 1, 4, 5); };
-    const auto second = [](Words x, Words y) { return __builtin_shufflevector(x, y, 2, 3, 6, 7); };
-    const Words ab = low(a, b), cd = low(c, d), above = high(a, b), beyond = high(c, d);
-    return {{first(ab, cd), second(ab, cd), first(above, beyond), second(above, beyond)}};
+    const Words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Words above = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                beyond = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return {{__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+             __builtin_shufflevector(above, beyond, 0, 1, 4, 5),
+             __builtin_shufflevector(above, beyond, 2, 3, 6, 7)}};
   }
 };
 
-Words words_at(const void* from) {
+Words four_words(const void* from) {
   Words words;
   std::memcpy(&words, from, sizeof words);
   return words;
@@ -98,14 +99,14 @@ Words words_at(const void* from) {
 /// .v4 of 32 bits, all lanes.
 void load_quads(Warp& warp, const Op& op, std::byte* const* host) {
   for (int lane = 0; lane < 32; lane += 4) {
-    const Quads of = Quads::transposed(words_at(host[lane]), words_at(host[lane + 1]),
-                                       words_at(host[lane + 2]), words_at(host[lane + 3]));
+    const Quads of = Quads::transposed(four_words(host[lane]), four_words(host[lane + 1]),
+                                       four_words(host[lane + 2]), four_words(host[lane + 3]));
     for (int i = 0; i < 4; ++i) std::memcpy(warp.word(op.slots[i]) + lane, &of.word[i], sizeof of.word[i]);
   }
 }
 void store_quads(Warp& warp, const Op& op, std::byte* const* host) {
   for (int lane = 0; lane < 32; lane += 4) {
-    const auto part = [&](int i) { return words_at(warp.word(op.slots[i]) + lane); };
+    const auto part = [&](int i) { return four_words(warp.word(op.slots[i]) + lane); };
     const Quads of = Quads::transposed(part(0), part(1), part(2), part(3));
     for (int i = 0; i < 4; ++i) std::memcpy(host[lane + i], &of.word[i], sizeof of.word[i]);
   }

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What a pipeline runs in a repository of kernels; github.yml and gitlab.yml call it. Copy it to .assay/ci.sh.
+#   .assay/ci.sh        compiles the kernels that .assay/kernels.txt lists, and fuzzes them; its exit status is assay's:
+#                       0 nothing new, 1 a new finding or too few cases, 2 bad input
+# .assay/kernels.txt: a line "SOURCE.cu PLAN.json [more options of nvcc]" for each kernel; # begins a comment.
+# Environment: ASSAY (the program: assay), NVCC (nvcc), ASSAY_TIME (120s), ASSAY_STATE (state: what is kept from run to run),
+# ASSAY_OUT (assay-out: what is shown and kept), ASSAY_MAIN (set on the main branch: this run becomes what later ones know).
+set -euo pipefail
+cd "$(git rev-parse --show-toplevel)"
+assay=${ASSAY:-assay} nvcc=${NVCC:-nvcc} state=${ASSAY_STATE:-state} out=${ASSAY_OUT:-assay-out}
+mkdir -p "$state" "$out"
+
+kernels=()
+while read -r source plan options; do
+  [[ -n $source && $source != \#* ]] || continue
+  ptx=$out/$(basename "$source" .cu).ptx
+  # shellcheck disable=SC2086 # options are several words
+  "$nvcc" -ptx -lineinfo -arch=compute_80 $options -o "$ptx" "$source"
+  kernels+=(--ptx "$ptx" --plan "$plan")
+done <.assay/kernels.txt
+[[ ${#kernels[@]} -gt 0 ]] || { echo ".assay/kernels.txt lists no kernel" >&2; exit 2; }
+
+known=()
+[[ ! -e $state/baseline.json ]] || known=(--baseline "$state/baseline.json")
+annotations=()
+[[ -z ${GITHUB_ACTIONS:-} ]] || annotations=(--annotations github)
+status=0
+"$assay" fuzz "${kernels[@]}" --backend vm --time "${ASSAY_TIME:-120s}" --db "$state/assay.db" "${known[@]}" "${annotations[@]}" \
+  --source-root . --json "$out/result.json" --junit "$out/junit.xml" --sarif "$out/findings.sarif" \
+  --comment "$out/comment.md" --report "$out/report" || status=$?
+if [[ -n ${ASSAY_MAIN:-} && -e $out/result.json && $status -le 1 ]]; then
+  cp "$out/result.json" "$state/baseline.json"
+  "$assay" report "$state/assay.db" --trend --out "$out/trend" >/dev/null
+fi
+exit "$status"

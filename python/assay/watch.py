@@ -1,0 +1,98 @@
+"""First births of NaN and infinities in a program's Triton kernels, on the GPU, while it runs.
+
+    with assay.watch.watch() as births:
+        train()
+    for birth in births.result()["births"]:
+        print(birth["place"], birth["kind"], birth["example"])
+
+Every kernel that Triton compiles inside gets the watch into its PTX (`assay watch FILE.ptx --output` writes the same).
+What is born is told on standard error when `look` is called, and at the end of the block. Kernels that were compiled
+before run as they were. The library is libassay_watch.so of a build, named by ASSAY_WATCH_LIBRARY; in a program that
+`assay watch -- python ...` started it is loaded already, and the runtime's and the driver's modules are watched too.
+Not yet tried on a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import tempfile
+
+
+class Births:
+    """What the watch has noted in this process."""
+
+    def __init__(self, library: ctypes.CDLL):
+        self._library = library
+        library.assay_watch_ptx.restype = library.assay_watch_result.restype = ctypes.c_char_p
+        library.assay_watch_ptx.argtypes = [ctypes.c_char_p]
+
+    def watched(self, ptx: str) -> str:
+        """PTX with the watch in it, for this process alone; as it was where it cannot be watched."""
+        return self._library.assay_watch_ptx(ptx.encode()).decode()
+
+    def launching(self, *_ignored):
+        """Before a launch."""
+        self._library.assay_watch_launching()
+
+    def look(self):
+        """Tells of new births; call it after what waits for the GPU."""
+        self._library.assay_watch_look()
+
+    def result(self) -> dict:
+        """All births and what was watched, as `assay watch --json` writes them."""
+        return json.loads(self._library.assay_watch_result())
+
+
+def load(path: str | None = None) -> Births:
+    """The watch of this process, without any hook. Raises OSError where the library is not found."""
+    preloaded = ctypes.CDLL(None)
+    if hasattr(preloaded, "assay_watch_ptx"):
+        return Births(preloaded)
+    return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or "libassay_watch.so"))
+
+
+def _hooked(births: Births, make_cubin):
+    """Triton's step from PTX to machine code, with the watch put in before."""
+
+    def make(self, source, metadata, *rest, **named):
+        return make_cubin(self, births.watched(source), metadata, *rest, **named)
+
+    return make
+
+
+@contextlib.contextmanager
+def watch(library: str | None = None):
+    """Triton's kernels compiled inside are watched. Raises ImportError without Triton, OSError without the library."""
+    births = load(library)
+    backend = importlib.import_module("triton.backends.nvidia.compiler").CUDABackend
+    compiled = importlib.import_module("triton.compiler").CompiledKernel
+    knobs = getattr(importlib.import_module("triton"), "knobs", None)
+    make_cubin = backend.make_cubin
+    enter = knobs.runtime.launch_enter_hook if knobs else compiled.launch_enter_hook
+    # The buffer's address stands in the code: kernels of other processes must not be found, nor these by others.
+    with tempfile.TemporaryDirectory(prefix="assay-watch-") as cache, contextlib.ExitStack() as undo:
+        undo.callback(_set_variable("TRITON_CACHE_DIR", cache))
+        backend.make_cubin = _hooked(births, make_cubin)
+        undo.callback(setattr, backend, "make_cubin", make_cubin)
+        if hasattr(enter, "add"):
+            enter.add(births.launching)
+            undo.callback(enter.remove, births.launching)
+        else:
+            holder = knobs.runtime if knobs else compiled
+            holder.launch_enter_hook = births.launching
+            undo.callback(setattr, holder, "launch_enter_hook", enter)
+        try:
+            yield births
+        finally:
+            births.look()
+
+
+def _set_variable(name: str, value: str):
+    """Sets a variable of the environment; what puts it back."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    return lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before})

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""What the README and the manual show: every command that stands in a block is one that the program takes, and those on cases
+that take seconds run to a verdict. Links lead to files. $1: the program, $2: the root of the tree."""
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, ROOT = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+PAGES = [pathlib.Path(ROOT) / "README.md", *sorted(pathlib.Path(ROOT, "docs").glob("*.md")), pathlib.Path(ROOT, "examples/ci/README.md"),
+         pathlib.Path(ROOT, "CONTRIBUTING.md")]
+#: Of these the whole run is quick where its sizes are small.
+QUICK = {"verify", "trace", "replay"}
+MOST_TOKENS = 1000
+
+
+def commands_of(text):
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\$ )?(?:\./)?assay ([a-z].*?)(?:\s+#.*)?$", line.strip())
+            if found:
+                yield shlex.split(found.group(1))
+
+
+def run(words, folder):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=folder)
+
+
+def complaint(words, helps, folder):
+    command, options = words[0], [word.split("=")[0] for word in words[1:] if word.startswith("--") and len(word) > 2]
+    if command in ("test", "lint", "package", "wheel", "record", "COMMAND"):
+        return None  # the launcher's own
+    if command not in helps:
+        done = run([command, "--help"], folder)
+        helps[command] = done.stdout if done.returncode == 0 else None
+    if helps[command] is None:
+        return "no such command"
+    before = options[:words.index("--")] if "--" in words else options
+    for option in before:
+        if not re.search(re.escape(option) + r"\b", helps[command]):
+            return f"{command} has no option {option}"
+    tokens = [int(words[i + 1]) for i, word in enumerate(words) if word in ("-T", "--length")]
+    files = {"--inputs", "--ptx", "--plan", "--at", "--json", "--report"} & set(options)
+    batches = [int(words[i + 1]) for i, word in enumerate(words) if word == "-B"]
+    if command not in QUICK or files or "@I1" in " ".join(words) or max(tokens, default=64) > MOST_TOKENS or max(batches, default=1) > 8:
+        return None
+    done = run([*words, "--backend", "vm"] if "--backend" not in words else words, folder)
+    return None if done.returncode in (0, 1) else f"status {done.returncode}: {done.stderr.strip()}"
+
+
+def main():
+    wrong, count, helps = [], 0, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for page in PAGES:
+            text = page.read_text()
+            for words in commands_of(text):
+                count += 1
+                if (why := complaint(words, helps, folder)) is not None:
+                    wrong.append(f"{page.relative_to(ROOT)}: assay {' '.join(words)}: {why}")
+            for target in re.findall(r"\]\(([^)#\s]+)", text):
+                if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
+                    wrong.append(f"{page.relative_to(ROOT)}: {target} is not there")
+    print("\n".join(wrong) or f"{count} commands, as shown")
+    return 1 if wrong or count < 20 else 0
+
+
+sys.exit(main())

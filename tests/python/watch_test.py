@@ -1,0 +1,73 @@
+"""The hook into Triton's compiler, with modules in Triton's place: no GPU is asked for."""
+
+import importlib
+import os
+import pathlib
+import sys
+import types
+
+import pytest
+
+import assay
+
+LIBRARY = pathlib.Path(assay.__file__).parent.parent.parent / "standin" / "libassay_watch.so"
+PTX = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry f(.param .u64 to)
+{
+.reg .f32 %f<3>; .reg .b64 %rd<2>;
+ld.param.u64 %rd1, [to];
+ld.global.f32 %f1, [%rd1];
+mul.rn.f32 %f2, %f1, %f1;
+st.global.f32 [%rd1], %f2;
+ret;
+}
+"""
+
+
+@pytest.fixture
+def triton(monkeypatch):
+    """Of Triton what the hook touches."""
+    names = ("triton", "triton.backends", "triton.backends.nvidia", "triton.backends.nvidia.compiler", "triton.compiler")
+    made = {name: types.ModuleType(name) for name in names}
+
+    class CUDABackend:
+        def make_cubin(self, source, metadata, options, capability):
+            return source, capability
+
+    class CompiledKernel:
+        launch_enter_hook = None
+
+    made["triton.backends.nvidia.compiler"].CUDABackend = CUDABackend
+    made["triton.compiler"].CompiledKernel = CompiledKernel
+    for name, module in made.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return types.SimpleNamespace(backend=CUDABackend, compiled=CompiledKernel)
+
+
+@pytest.fixture
+def watch():
+    if not LIBRARY.exists():
+        pytest.skip("libassay_watch.so is not built")
+    return importlib.import_module("assay.watch").watch
+
+
+def test_what_triton_compiles_inside_is_watched(triton, watch):
+    before, cache = triton.backend.make_cubin, os.environ.get("TRITON_CACHE_DIR")
+    with watch(str(LIBRARY)) as births:
+        text, capability = triton.backend().make_cubin(PTX, {}, None, 80)
+        triton.compiled.launch_enter_hook(None)
+        assert os.environ["TRITON_CACHE_DIR"] != cache
+    assert capability == 80
+    assert "assay_watch_buffer" in text and "vote.sync.any.pred" in text
+    assert births.result()["counts"]["watched"] == 1
+    assert births.result()["launches"] in (0, 1)  # it counts where there is a driver
+    assert triton.backend.make_cubin is before and triton.compiled.launch_enter_hook is None
+    assert os.environ.get("TRITON_CACHE_DIR") == cache
+
+
+def test_text_that_is_no_ptx_goes_on_as_it_is(watch):
+    births = importlib.import_module("assay.watch").load(str(LIBRARY))
+    assert births.watched("no PTX") == "no PTX"
+    assert births.result()["unwatched"]
