@@ -192,7 +192,7 @@ class Machine:
             launch.error = str(error)
             self._record(launch, False)
             raise LaunchError(launch) from None
-        for attribute in ("lane_instructions", "seconds", "printed", "trap", "verification"):
+        for attribute in ("lane_instructions", "seconds", "printed", "trap", "verification", "exponents"):
             setattr(launch, attribute, getattr(done, attribute))
         for line in done.printed:
             sys.stdout.write(line if line.endswith("\n") else line + "\n")

@@ -371,6 +371,7 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
 void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
   const bool has_program = has_code(run.traced());  // a test's engine may have none
   auto element = options.element ? options.element : nonfinite_element(v);
+  auto own_element = element;  // as the case has it
   if (element && run.launched)
     element = traced_element(*run.launched, *element, run.outcome.outputs, options.origin.machine);
   if (!has_program) element.reset();
@@ -378,6 +379,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
     AllOrigins all = find_all_origins(run.traced(), run.traced_inputs(), options.origin, options.all_origins);
     v.origins = std::move(all.groups);
     if (options.first && all.first) element = all.first;
+    if (!run.launched) own_element = element;
   }
   std::optional<OriginTrace> trace;
   if (element)
@@ -392,8 +394,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.properties = &v.properties_failed;
   const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
   if (overflow && options.meaning_seconds > 0)
-    evidence.finite_when_padded =
-        finite_when_padded(v.case_, run.kernel, run.inputs, run.backend, element->first, element->second);
+    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,
+                                                     own_element->first, own_element->second);
   if (overflow && options.meaning_seconds > 0)
     evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
