@@ -12,11 +12,13 @@
 #include <map>
 #include <system_error>
 
+#include "fuzz/choice.h"
 #include "fuzz/coverage.h"
 #include "fuzz/covering_draw.h"
 #include "fuzz/database.h"
 #include "fuzz/generator.h"
 #include "fuzz/kernel_record.h"
+#include "fuzz/settle.h"
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
@@ -252,6 +254,11 @@ class Fuzzer {
     if (covers_pairs(pairs, options_.seed, index) && !begins_with_few_formats({*kernels_[k], op, feedback}))
       c = draw_covering_case(pairs, *kernels_[k], op, options_.seed, index);
     if (!c) c = draw_case(*kernels_[k], op, feedback, options_.seed, index);
+    if (const auto group = static_cast<uint64_t>(kernels_[k]->cases_per_shape); group > 1) {
+      Case alike = *c;
+      share_shape(alike, draw_case(*kernels_[k], op, {}, options_.seed, index - index % group), op);
+      if (!refused(alike, *kernels_[k])) c = alike;
+    }
     pairs.note_drawn(*c);
     return *std::move(c);
   }

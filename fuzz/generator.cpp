@@ -19,6 +19,7 @@ Case draw_near_or_afresh(const Target& target) {
   Case c = !target.feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
   c.kernel = target.kernel.name;
   fit_cost(c, draw_budget());
+  fit_sizes(c, target.kernel);
   agree(c, target.op);
   // A refused case is drawn again anyway, and no plan refuses one for its decays.
   if (!refused(c, target.kernel)) settle_gates(c, target);

@@ -93,6 +93,29 @@ void agree(Case& c, const Operator& op) {
     c.decay = "none";
 }
 
+void fit_sizes(Case& c, const Kernel& kernel) {
+  const std::pair<const char*, int64_t*> axes[] = {{"B", &c.B}, {"T", &c.T}, {"H", &c.H}, {"HV", &c.HV},
+                                                   {"K", &c.K}, {"V", &c.V}, {"M", &c.M}};
+  for (const auto& [axis, size] : axes) {
+    const auto found = kernel.sizes.find(axis);
+    if (found == kernel.sizes.end() || found->second.empty() || *size == 0) continue;
+    const auto nearer = [&, wanted = *size](int64_t a, int64_t b) {
+      return std::abs(a - wanted) < std::abs(b - wanted);
+    };
+    *size = *std::min_element(found->second.begin(), found->second.end(), nearer);
+  }
+  if (c.HV > 0 && c.HV % c.H != 0) c.HV = c.H;
+  if (c.cu_seqlens.empty()) return;
+  for (int64_t& offset : c.cu_seqlens) offset = std::min(offset, c.T);
+  c.cu_seqlens.back() = c.T;
+}
+
+void share_shape(Case& c, const Case& of, const Operator& op) {
+  c.H = of.H, c.HV = of.HV, c.K = of.K, c.V = of.V, c.M = of.M;
+  c.dtype = of.dtype, c.gate_dtype = of.gate_dtype;
+  settle_layout(c, op);
+}
+
 bool within_gate_range(const Case& c, const Target& target) {
   if (target.kernel.limits.gate_min <= -1e4) return true;
   const ResolvedCase r = resolve(c, target.op);

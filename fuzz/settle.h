@@ -12,6 +12,11 @@ void fit_cost(Case&, double budget);
 /// only layouts that the shapes can have.
 void agree(Case&, const Operator&);
 
+/// Its sizes, each the nearest of those that the kernel takes. Packed offsets follow T.
+void fit_sizes(Case&, const Kernel&);
+/// Heads, widths and formats of another case of the kernel. Strides of views that no longer fit are left out.
+void share_shape(Case&, const Case& of, const Operator&);
+
 /// Are all log decays of the case within what its kernel takes? The inputs are drawn for it where that is
 /// less than the operator's domain.
 bool within_gate_range(const Case&, const Target&);

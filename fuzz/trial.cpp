@@ -109,6 +109,9 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
   } catch (const NotEnoughMemory&) {
     throw;
+  } catch (const Refused& why) {
+    report.rejected = why.what();
+    return report;
   } catch (const BadInput&) {
     report.rejected = plan_rejects(trial);
     if (report.rejected.empty()) throw;

@@ -84,6 +84,28 @@ typedef struct {
 /* Answers {"trap", "printed", "not_printed", "lane_instructions", "seconds", "exponents", "verification"}. */
 int assay_machine_launch(const assay_module*, const assay_launch*, const assay_control*, assay_answer**);
 
+/* A function of the caller's, run in place of a kernel: by one thread at a time, any one. */
+typedef struct assay_run assay_run; /* one run, while assay_function::run lasts */
+typedef struct {
+  uint64_t struct_bytes;
+  /* `request`: JSON (src/binding/function.cpp). `inputs`: memory that the function may change, and is then
+   * told of; after the tensors "cu_seqlens" where the case is packed. What came of it goes to the functions
+   * below. */
+  void (*run)(void* user, const char* request, const assay_array* inputs, uint64_t input_count, assay_run*);
+  void* user;
+} assay_function;
+void assay_run_output(assay_run*, const assay_array*); /* copied */
+/* {"trap", "exponents", "lane_instructions", "seconds", "refused"} or {"failed": "one line"} */
+void assay_run_ended(assay_run*, const char* json);
+/* Where `request` asks for launches: what a tensor is called, wherever it lies; a launch, before it and after
+ * it. */
+void assay_run_named(assay_run*, const assay_array*);
+void assay_run_launching(assay_run*, const assay_module*, const assay_launch*);
+void assay_run_launched(assay_run*);
+/* An operation with a function of the caller's: "fuzz", "replay_function". */
+int assay_call_function(const char* operation, const char* request, const assay_function*,
+                        const assay_control*, assay_answer**);
+
 /* Everything else: operations by name (src/binding/operations.cpp), a JSON object in, JSON and arrays out. */
 int assay_call(const char* operation, const char* request, const assay_array* arrays, uint64_t array_count,
                const assay_control*, assay_answer**);

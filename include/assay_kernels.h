@@ -1,8 +1,9 @@
 /* The kernels of assay for programs of their own, by plain pointers: plan once for given sizes, then enqueue
  * on a stream as often as needed. Nothing here needs a CUDA header: the driver is opened when a kernel first
  * runs, in the context that is current then. Functions return 0, or 1 and say why in assay_error(). A kernel
- * belongs to one thread at a time. Every struct begins with its size, `struct_bytes`: the caller's own are set
- * to `sizeof`, so that a program goes on with later versions of the library, whose structs may be longer. */
+ * belongs to one thread at a time.
+ * Every struct begins with its size, `struct_bytes`: the caller's own are set to `sizeof`, so that a program
+ * goes on with later versions of the library, whose structs may be longer. */
 #ifndef ASSAY_KERNELS_H
 #define ASSAY_KERNELS_H
 
@@ -10,6 +11,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
 #endif
 
 typedef enum { ASSAY_BF16 = 0, ASSAY_FP16 = 1, ASSAY_FP32 = 2 } assay_format;
@@ -88,6 +92,9 @@ int assay_kernel_run(assay_kernel* kernel, void* const* tensors, void* workspace
 /* What went wrong in this thread's last call that returned 1. */
 const char* assay_error(void);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -43,7 +43,35 @@ struct Preset {
   Arithmetic (*make)(const ExpressionScope&);
 };
 
-constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent}};
+/// "triton-chunk": chunks of 64 tokens as Triton's libraries write them. Operands of products are of the
+/// inputs' format, or TF32 where that is fp32 (10 bits of fraction, cut off); sums and states are fp32;
+/// decays are e^(G_i - G_j) of sums of g from the chunk's start, rounded to the operands' format once they
+/// have scaled one. u: of the inputs' format; tensor cores sum 64 products within 200 2^-24.
+///   decay_per_nat    64 additions, the constant log2(e), its product and the difference: 72 2^-24.
+///   write_decayed    k after its decay, rounded; the exponential: 2^-21.
+///   boundary         the state decayed, a product of 64 rows added: 100 2^-24.
+///   readout          the state rounded to the operands' format, the scores likewise; q as TF32; sums.
+///   readout_decayed  q after its decay, rounded; the exponential.
+///   underflow        operands of fp16 lose what is below half of its smallest subnormal.
+Arithmetic triton_chunk(const ExpressionScope& scope) {
+  const double u = scope.variables.at("u"), of_operand = std::max(u, 0x1p-10), unit = 0x1p-24;
+  Arithmetic a;
+  a.chunk = 64;
+  a.decay_per_nat = 72 * unit;
+  a.write = u < 0x1p-10 ? 0x1p-9 : 0;  // both operands are cut to TF32
+  a.write_decayed = of_operand + 0x1p-21;
+  a.boundary = 100 * unit;
+  a.readout = of_operand + 0x1p-10 + 200 * unit;
+  a.readout_decayed = of_operand + 0x1p-21;
+  a.underflow = u == unit_roundoff(Dtype::fp16) ? min_subnormal(Dtype::fp16) / 2 : 0x1p-126;
+  a.output_roundoff = u;
+  return a;
+}
+
+/// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each.
+constexpr const char* kSumsOfGates = "triton-chunk";
+
+constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent}, {"triton-chunk", triton_chunk}};
 
 Arithmetic preset_of(const PlanDocument& plan, const ExpressionScope& scope) {
   std::string known;
@@ -62,6 +90,26 @@ double error_value(const std::string& text, const ExpressionScope& scope, const 
   return value;
 }
 
+template <class Declared, size_t n>
+void set_numbers(Declared& result, const ArithmeticField<Declared> (&fields)[n],
+                 const std::map<std::string, std::string>& numbers, const ExpressionScope& scope,
+                 const PlanDocument& plan, const std::string& pointer) {
+  for (const auto& [name, text] : numbers) {
+    const auto* const field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const auto& f) { return name == f.name; });
+    if (field == std::end(fields)) {
+      std::string known = "preset";
+      for (const auto& f : fields) known += ", " + std::string(f.name);
+      throw BadInput(fmt::format("{}: unknown field \"{}\"; known here: {}", plan.at(pointer), name, known));
+    }
+    const std::string where = plan.at(pointer + "/" + name);
+    if (const auto* count = std::get_if<int64_t Declared::*>(&field->member))
+      result.*(*count) = evaluate_integer(text, scope, where, 0, int64_t{1} << 40);
+    else
+      result.*std::get<double Declared::*>(field->member) = error_value(text, scope, where);
+  }
+}
+
 }  // namespace
 
 Arithmetic declared_arithmetic(const PlanDocument& plan, const ExpressionScope& scope) {
@@ -72,21 +120,26 @@ Arithmetic declared_arithmetic(const PlanDocument& plan, const ExpressionScope& 
     throw BadInput(
         fmt::format("{}: without a preset, output_roundoff must be written (\"u\": that of the case's dtype)",
                     plan.at("/arithmetic")));
-  for (const auto& [name, text] : plan.arithmetic) {
-    const auto* const field = std::find_if(std::begin(kArithmeticFields), std::end(kArithmeticFields),
-                                           [&](const auto& f) { return name == f.name; });
-    if (field == std::end(kArithmeticFields)) {
-      std::string known = "preset";
-      for (const auto& f : kArithmeticFields) known += ", " + std::string(f.name);
-      throw BadInput(
-          fmt::format("{}: unknown field \"{}\"; known here: {}", plan.at("/arithmetic"), name, known));
-    }
-    const std::string where = plan.at("/arithmetic/" + name);
-    if (const auto* count = std::get_if<int64_t Arithmetic::*>(&field->member))
-      result.*(*count) = evaluate_integer(text, scope, where, 0, int64_t{1} << 40);
-    else
-      result.*std::get<double Arithmetic::*>(field->member) = error_value(text, scope, where);
-  }
+  set_numbers(result, kArithmeticFields, plan.arithmetic, scope, plan, "/arithmetic");
+  return result;
+}
+
+AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const ExpressionScope& scope) {
+  const Arithmetic forward = declared_arithmetic(plan, scope);
+  AdjointArithmetic result;
+  result.state = result.adjoint = forward;
+  result.value_readout = result.gate_readout = result.total = forward.readout;
+  result.value_readout_decayed = result.gate_readout_decayed = forward.readout_decayed;
+  result.value_readout_scaled = forward.readout_scaled;
+  result.bonus = forward.bonus;
+  result.inner = std::max({forward.readout, forward.divide, forward.logits, forward.removal});
+  result.gate_output_roundoff = scope.variables.at("u_gate");
+  if (plan.arithmetic_preset == kSumsOfGates)
+    result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
+  const std::string pointer = "/arithmetic/backward";
+  set_numbers(result.state, kArithmeticFields, plan.backward_state, scope, plan, pointer + "/state");
+  set_numbers(result.adjoint, kArithmeticFields, plan.backward_adjoint, scope, plan, pointer + "/adjoint");
+  set_numbers(result, kAdjointFields, plan.backward, scope, plan, pointer);
   return result;
 }
 

@@ -11,4 +11,8 @@ namespace assay {
 /// negative or infinite value.
 Arithmetic declared_arithmetic(const PlanDocument&, const ExpressionScope&);
 
+/// Of gradients: what is not written mirrors the forward numbers, S and dL/dS alike, each readout as that of
+/// o.
+AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument&, const ExpressionScope&);
+
 }  // namespace assay

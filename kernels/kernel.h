@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,6 +49,13 @@ struct Kernel {
   /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
   /// row by row before its launches (kernels/views/gather_plan.h).
   std::set<std::string> reads_views;
+  /// So many cases in a row share their sizes and formats: more than 1 where each new shape is compiled anew.
+  int64_t cases_per_shape = 1;
+  /// Sizes that it takes, by the axis's letter; of an axis that is not there, all.
+  std::map<std::string, std::vector<int64_t>> sizes;
+  /// Properties that it does not have, and none asks for: of a program that chooses its kernels by the sizes,
+  /// those that compare the bits of runs of other shapes.
+  std::set<std::string> lacks;
   /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it
   /// can. Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
   std::function<std::string(const ResolvedCase&)> refuses;

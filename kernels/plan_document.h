@@ -42,6 +42,9 @@ struct PlanDocument {
   std::string accepts = "1";  ///< expression: nonzero where the kernel can run
   std::optional<std::string> arithmetic_preset;
   std::map<std::string, std::string> arithmetic;  ///< number of arithmetic.def -> expression
+  /// Of gradients, likewise: numbers of the ADJOINT rows, and what S and dL/dS have beside the forward
+  /// numbers. A plan's file has none of them.
+  std::map<std::string, std::string> backward, backward_state, backward_adjoint;
   std::optional<int64_t> resume_granularity;
   bool exponents_nonpositive = false;
   std::vector<std::string> omits;        ///< outputs the kernel does not make

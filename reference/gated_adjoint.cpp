@@ -124,6 +124,26 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
   }
 }
 
+/// A gate's gradient that is made of sums to the chunk's end has the errors of all their terms, those of
+/// later pairs of tokens too, which cancel in it.
+void add_gate_sums(const AdjointProblem& f, const Slice& s, const std::vector<AdjointSums>& total) {
+  const SliceInputs x = slice_inputs(f, s);
+  const int64_t chunk = f.model.arithmetic().state.chunk;
+  const bool per_channel = f.dg->mid.size() == f.dq->mid.size();
+  std::vector<double> terms(static_cast<size_t>(f.K()));
+  for (int64_t t = s.tokens; t-- > 0;) {
+    if (chunk > 0 && (t + 1) % chunk == 0) std::fill(terms.begin(), terms.end(), 0);
+    for (int64_t c = 0; c < f.K(); ++c) {
+      const auto i = static_cast<size_t>(t * f.K() + c);
+      const auto out = static_cast<size_t>(((s.first_row + t) * f.H() + s.h) * f.K() + c);
+      double& sum = terms[static_cast<size_t>(c)];
+      sum += std::fabs(x.q[i]) * total[i].dq_abs + std::fabs(x.k[i]) * total[i].dk_abs;
+      const size_t gate = per_channel ? out : out / static_cast<size_t>(f.K());
+      f.dg->bound[gate] += f.model.arithmetic().gate_sums * (sum + total[i].dg_abs) * (1 + 0x1p-20);
+    }
+  }
+}
+
 /// Radii and bounds of a slice whose sums are complete; then the ladder.
 void finish_slice(const AdjointProblem& f, const Slice& s) {
   const SliceInputs x = slice_inputs(f, s);
@@ -234,6 +254,7 @@ void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
       f.dg->mid[gate] += sum.dg, f.dg->companion[gate] += sum.dg_abs, f.dg->bound[gate] += sum.dg_excess;
     }
   if (f.x.exclusive()) add_bonus(f, s);
+  if (f.dg && f.model.arithmetic().gate_sums > 0) add_gate_sums(f, s, total);
   finish_slice(f, s);
 }
 

@@ -7,6 +7,7 @@
     assay.trace("gla.chunk", q=q, ...)                      where a NaN was born, what stands behind an element
     assay.check("saxpy.json", sizes={"n": 1000})            what is wrong with a program, whatever it computes
     assay.replay("gla.chunk/B1/T80/...")                    a case again from its token
+    assay.fuzz("gla", fn, arithmetic="triton-chunk")        a function of yours, on many cases
     assay.machine.run(module, ...)                          one launch of PTX on the process's own memory
 
 Tensors are NumPy arrays, PyTorch's, or any with DLPack, in the processor's memory, with any strides.
@@ -16,22 +17,30 @@ from __future__ import annotations
 from . import machine, results
 from ._engine import about as _about
 from .api import Reference, ReferenceOutput, Rounded, check, inspect, reference, replay, trace, verify
-from .errors import BadInput, EngineError
+from .errors import BadInput, EngineError, Refused
+from .free import FreeFuzz, Tensors, tensors
+from .fuzzing import fuzz, subject
 from .machine import OverBudget
 
 __all__ = [
     "BadInput",
     "EngineError",
+    "FreeFuzz",
     "OverBudget",
     "Reference",
     "ReferenceOutput",
+    "Refused",
     "Rounded",
+    "Tensors",
     "check",
+    "fuzz",
     "inspect",
     "machine",
     "reference",
     "replay",
     "results",
+    "subject",
+    "tensors",
     "trace",
     "verify",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import json
+import queue
 import sys
 import threading
 from pathlib import Path
@@ -76,6 +77,15 @@ class Launch(ctypes.Structure):
     ]
 
 
+class Function(ctypes.Structure):
+    """assay_function."""
+
+    run_type = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Array), ctypes.c_uint64, ctypes.c_void_p
+    )
+    _fields_ = [("struct_bytes", ctypes.c_uint64), ("run", run_type), ("user", ctypes.c_void_p)]
+
+
 LIBRARY = Path(__file__).absolute().parent / "lib" / "libassay.so"
 
 
@@ -103,6 +113,18 @@ def _load() -> ctypes.CDLL:
         "assay_call": (
             ctypes.c_int,
             [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Array), ctypes.c_uint64, control, answer],
+        ),
+    }
+    run = ctypes.c_void_p
+    surface |= {
+        "assay_run_output": (None, [run, ctypes.POINTER(Array)]),
+        "assay_run_ended": (None, [run, ctypes.c_char_p]),
+        "assay_run_named": (None, [run, ctypes.POINTER(Array)]),
+        "assay_run_launching": (None, [run, ctypes.c_void_p, ctypes.POINTER(Launch)]),
+        "assay_run_launched": (None, [run]),
+        "assay_call_function": (
+            ctypes.c_int,
+            [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Function), control, answer],
         ),
     }
     for name, (result, arguments) in surface.items():
@@ -255,6 +277,106 @@ def call(
     finally:
         if line is not None:
             line.clear()
+
+
+class Run:
+    """assay_run: one run asked of a function. `inputs` is the engine's memory, to be read until the run is over."""
+
+    def __init__(self, request: bytes, inputs: list[Array], pointer: int):
+        self.request: dict[str, Any] = json.loads(request)
+        self.inputs = inputs
+        self._pointer = pointer
+        self._keep: list[Any] = []
+
+    def output(self, array: Array) -> None:
+        _library.assay_run_output(self._pointer, ctypes.byref(array))
+
+    def named(self, array: Array) -> None:
+        """Where `request` asks for launches: what the tensor is called."""
+        _library.assay_run_named(self._pointer, ctypes.byref(array))
+
+    def launching(self, module: LoadedModule, given: Launch, keep: Any) -> None:
+        self._keep.append(keep)  # no other tensor is to lie there while the record lasts
+        _library.assay_run_launching(self._pointer, module.pointer, ctypes.byref(given))
+
+    def launched(self) -> None:
+        _library.assay_run_launched(self._pointer)
+
+    def ended(self, said: dict[str, Any]) -> None:
+        _library.assay_run_ended(self._pointer, json.dumps(said).encode())
+
+
+class _Asked:
+    """A run that the engine's thread waits for."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.done = _thread.allocate_lock()
+        self.done.acquire()
+
+
+def call_function(
+    operation: str, request: Any, serve: Callable[[Run], dict[str, Any]], *, progress: Progress | None = None
+) -> Answer:
+    """An operation with a function: serve(run) is called in this thread for each run of it, and returns what
+    assay_run_ended takes. What it raises ends the operation and is raised again."""
+    asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
+    stop = ctypes.c_int32(0)
+    line = _PassingLine() if progress is None and sys.stderr is not None and sys.stderr.isatty() else None
+    told = progress or line
+
+    def tell(_user: Any, text: bytes) -> None:
+        if told is not None:
+            told(text.decode("utf-8", "replace"))
+
+    def ask(_user: Any, text: bytes, inputs: Any, count: int, pointer: int) -> None:
+        item = _Asked(Run(text, [inputs[i] for i in range(count)], pointer))
+        asked.put(item)
+        item.done.acquire()
+
+    heard = _Heard(tell) if told is not None else _Heard()
+    control = _Control(ctypes.sizeof(_Control), ctypes.pointer(stop), heard, None)
+    function = Function(ctypes.sizeof(Function), Function.run_type(ask), None)
+    pointer = ctypes.c_void_p()
+    status: list[int] = []
+    text = json.dumps(request).encode()
+
+    def body() -> None:
+        try:
+            status.append(
+                _library.assay_call_function(
+                    operation.encode(), text, ctypes.byref(function), ctypes.byref(control), ctypes.byref(pointer)
+                )
+            )
+        finally:
+            asked.put(None)
+
+    failure: BaseException | None = None
+    _thread.start_new_thread(body, ())
+    while True:
+        try:
+            item = asked.get()
+        except BaseException as error:
+            stop.value, failure = 1, failure or error
+            continue
+        if item is None:
+            break
+        said = {"failed": "given up"}
+        try:
+            if failure is None:
+                said = serve(item.run)
+        except BaseException as error:
+            stop.value, failure = 1, error
+        finally:
+            item.run.ended(said)
+            item.done.release()
+    if line is not None:
+        line.clear()
+    answer = Answer(pointer.value)
+    if failure is not None:
+        raise failure
+    _raise(status[0] if status else _INTERNAL, answer)
+    return answer
 
 
 def about() -> dict[str, Any]:

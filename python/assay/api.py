@@ -6,11 +6,11 @@ import os
 import struct
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy
 
-from . import _engine, _tensors, machine
+from . import _engine, _tensors, free, fuzzing, machine
 from ._engine import Progress
 from ._record import as_text
 from .errors import BadInput
@@ -313,13 +313,28 @@ def trace(
 
 
 def replay(
-    token: str, *, arch: str = "sm_90", checks: str = "all", threads: int = 0, progress: Progress | None = None
+    token: str,
+    fn: Callable[..., Any] | None = None,
+    op: str | None = None,
+    *,
+    arch: str = "sm_90",
+    checks: str = "all",
+    threads: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> Verification:
     """A case again from its token, with every property that applies to it (`assay replay`).
 
     Args:
         token: as in "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0".
+        fn: the function that `fuzz` found it of, which computes the operator `op`; options as `fuzz` has them.
     """
+    if fn is not None and "inputs" in options:
+        return free.replay(token, fn, progress=progress, arch=arch, checks=checks, **options)
+    if fn is not None:
+        return fuzzing.replay(token, fn, op, progress=progress, arch=arch, **options)
+    if options:
+        raise BadInput(f"replay: {next(iter(options))}: an option of functions: give the function too")
     request = {"token": token, "name": token, "arch": arch, "checks": checks, "threads": threads}
     return _verification(_engine.call("replay", request, progress=progress))
 

@@ -281,6 +281,7 @@ def run(
     limit: int = 0,
     name: str = "",
     progress: Callable[[str], None] | None = None,
+    recorder: _engine.Run | None = None,
 ) -> Launched:
     """Runs one launch on the machine.
 
@@ -303,6 +304,7 @@ def run(
         limit: lane-instructions that the launch may take; 0: any number.
         name: what findings call the launch; "": the entry.
         progress: told what is being done, one line at a time.
+        recorder: told of the launch, before it and after it (assay.fuzz).
     Returns:
         What it did. A trap (an address outside the storages, an assertion, a hang ...) is data too: memory is then
         as the trap left it, or with checks as before.
@@ -358,7 +360,11 @@ def run(
         }
     ).encode()
     given.options = options
+    if recorder is not None:
+        recorder.launching(module._loaded, given, (packed, kept))
     value = _engine.launch(module._loaded, given, progress=progress, keep=(packed, kept, options))
+    if recorder is not None:
+        recorder.launched()
     return Launched(
         trap=None if value["trap"] is None else Trap.from_json(value["trap"]),
         verification=None if value["verification"] is None else Verification.from_json(value["verification"]),

@@ -18,6 +18,7 @@ __all__ = [
     "Case",
     "ChainLink",
     "CheckedPlace",
+    "Checkout",
     "Checks",
     "ChecksFinding",
     "Diagnosis",
@@ -31,10 +32,12 @@ __all__ = [
     "FuzzBaseline",
     "FuzzBaselineGone",
     "FuzzCoverage",
+    "FuzzKernelProperty",
     "FuzzProperty",
     "FuzzReached",
     "FuzzRerun",
     "FuzzTightness",
+    "FuzzTooFew",
     "FuzzTool",
     "InspectedTensor",
     "Inspection",
@@ -60,6 +63,7 @@ __all__ = [
     "Rounding",
     "RoundingOutput",
     "RoundingPart",
+    "SameDefect",
     "Shadow",
     "ShadowEdge",
     "ShadowElement",
@@ -485,7 +489,7 @@ class Location(Record):
 class Trap(Record):
     """Trap"""
 
-    kind: Literal["out-of-bounds", "misaligned", "barrier", "hang", "launch", "unsupported", "unwritten-read", "warpgroup", "wgmma-race", "call", "branch", "assertion", "trap"]
+    kind: Literal["out-of-bounds", "misaligned", "barrier", "hang", "launch", "unsupported", "unwritten-read", "warpgroup", "wgmma-race", "call", "branch", "assertion", "trap", "raised"]
     message: str
     where: Location
     block: list[int]
@@ -1193,6 +1197,40 @@ class Repeat(Record):
 
 
 @dataclass(kw_only=True)
+class Checkout(Record):
+    """the sources that were tested"""
+
+    commit: str
+    branch: str
+    """empty: none is checked out"""
+    dirty: bool
+    """tracked files differ from the commit"""
+
+    _kinds = {
+        "commit": ("commit", None),
+        "branch": ("branch", None),
+        "dirty": ("dirty", None),
+    }
+
+
+@dataclass(kw_only=True)
+class SameDefect(Record):
+    """a further finding of the run that shows the same defect"""
+
+    cause: str
+    sentence: str
+    replay: str
+    identity: str
+
+    _kinds = {
+        "cause": ("cause", None),
+        "sentence": ("sentence", None),
+        "replay": ("replay", None),
+        "identity": ("identity", None),
+    }
+
+
+@dataclass(kw_only=True)
 class VerificationTool(Record):
     """VerificationTool"""
 
@@ -1225,6 +1263,8 @@ class Verification(Document):
     verdict: Literal["pass", "finding", "undecided", "domain"]
     cause: str
     """verdict kind / output / origin; empty for a pass"""
+    source_shape: str | None = None
+    """of the line that the cause ends with: its text without what is changed for looks"""
     outputs: list[Output]
     formula: Formula | None = None
     rounding: Rounding | None = None
@@ -1260,6 +1300,8 @@ class Verification(Document):
     """special values by the source line that made them"""
     repeats: list[Repeat] = field(default_factory=list)
     """the run in other orders, with other poison, on other architectures"""
+    checkout: Checkout | None = None
+    also: list[SameDefect] = field(default_factory=list)
     known: bool | None = None
     """the baseline has it too; null: no baseline was given"""
     identity: str | None = None
@@ -1277,6 +1319,7 @@ class Verification(Document):
         "arithmetic": ("arithmetic", None),
         "verdict": ("verdict", None),
         "cause": ("cause", None),
+        "source_shape": ("source_shape", None),
         "outputs": ("outputs", ("list", Output)),
         "formula": ("formula", ("optional", Formula)),
         "rounding": ("rounding", ("optional", Rounding)),
@@ -1304,6 +1347,8 @@ class Verification(Document):
         "program": ("program", ("optional", Program)),
         "births": ("births", ("list", Births)),
         "repeats": ("repeats", ("list", Repeat)),
+        "checkout": ("checkout", ("optional", Checkout)),
+        "also": ("also", ("list", SameDefect)),
         "known": ("known", ("optional", None)),
         "identity": ("identity", ("optional", None)),
     }
@@ -1324,6 +1369,8 @@ class Finding(Record):
     verdict: Literal["pass", "finding", "undecided", "domain"]
     cause: str
     """verdict kind / output / origin; empty for a pass"""
+    source_shape: str | None = None
+    """of the line that the cause ends with: its text without what is changed for looks"""
     outputs: list[Output]
     formula: Formula | None = None
     rounding: Rounding | None = None
@@ -1359,6 +1406,8 @@ class Finding(Record):
     """special values by the source line that made them"""
     repeats: list[Repeat] = field(default_factory=list)
     """the run in other orders, with other poison, on other architectures"""
+    checkout: Checkout | None = None
+    also: list[SameDefect] = field(default_factory=list)
     known: bool | None = None
     """the baseline has it too; null: no baseline was given"""
     identity: str | None = None
@@ -1373,6 +1422,7 @@ class Finding(Record):
         "arithmetic": ("arithmetic", None),
         "verdict": ("verdict", None),
         "cause": ("cause", None),
+        "source_shape": ("source_shape", None),
         "outputs": ("outputs", ("list", Output)),
         "formula": ("formula", ("optional", Formula)),
         "rounding": ("rounding", ("optional", Rounding)),
@@ -1400,6 +1450,8 @@ class Finding(Record):
         "program": ("program", ("optional", Program)),
         "births": ("births", ("list", Births)),
         "repeats": ("repeats", ("list", Repeat)),
+        "checkout": ("checkout", ("optional", Checkout)),
+        "also": ("also", ("list", SameDefect)),
         "known": ("known", ("optional", None)),
         "identity": ("identity", ("optional", None)),
     }
@@ -1540,6 +1592,36 @@ class FuzzBaseline(Record):
 
 
 @dataclass(kw_only=True)
+class FuzzTooFew(Record):
+    """FuzzTooFew"""
+
+    kernel: str
+    cases: int
+
+    _kinds = {
+        "kernel": ("kernel", None),
+        "cases": ("cases", None),
+    }
+
+
+@dataclass(kw_only=True)
+class FuzzKernelProperty(Record):
+    """FuzzKernelProperty"""
+
+    kernel: str
+    name: str
+    checked: int
+    failed: int
+
+    _kinds = {
+        "kernel": ("kernel", None),
+        "name": ("name", None),
+        "checked": ("checked", None),
+        "failed": ("failed", None),
+    }
+
+
+@dataclass(kw_only=True)
 class Fuzz(Document):
     """Fuzz"""
 
@@ -1564,6 +1646,16 @@ class Fuzz(Document):
     baseline: FuzzBaseline | None = None
     ended_early: str | None = None
     """why the run ended before its budget was spent; empty: it did not"""
+    min_cases: int | None = None
+    """that should have been judged of each kernel"""
+    too_few: list[FuzzTooFew] = field(default_factory=list)
+    """kernels of which fewer were judged: the run is inconclusive"""
+    kernel_properties: list[FuzzKernelProperty] = field(default_factory=list)
+    """properties by kernel"""
+    checkout: Checkout | None = None
+    """the sources that were tested"""
+    not_shrunk: int | None = None
+    """findings kept as they were found, as the time was over"""
     database_lost: str | None = None
     """why nothing more could be stored while the run went on; else empty"""
 
@@ -1587,6 +1679,11 @@ class Fuzz(Document):
         "reruns": ("reruns", ("list", FuzzRerun)),
         "baseline": ("baseline", ("optional", FuzzBaseline)),
         "ended_early": ("ended_early", None),
+        "min_cases": ("min_cases", None),
+        "too_few": ("too_few", ("list", FuzzTooFew)),
+        "kernel_properties": ("kernel_properties", ("list", FuzzKernelProperty)),
+        "checkout": ("checkout", ("optional", Checkout)),
+        "not_shrunk": ("not_shrunk", None),
         "database_lost": ("database_lost", None),
     }
 
@@ -1912,7 +2009,7 @@ class TrendRun(Record):
     """TrendRun"""
 
     commit: str
-    """of the program that ran"""
+    """of the sources that were tested; where they lie in no checkout, of the program that ran"""
     started: str
     """UTC"""
     kernels: list[str]
@@ -1922,7 +2019,7 @@ class TrendRun(Record):
     undecided: int
     findings: int
     ratios: list[TrendRunRatio]
-    """largest error/bound of each kernel and format"""
+    """largest error/bound of each kernel and format, before the output itself is rounded"""
 
     _kinds = {
         "commit": ("commit", None),

@@ -49,15 +49,15 @@ DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFac
 class Passing {
  public:
   Passing(const DeltaSlice& f, const NormState& s, const BoundModel& model)
-      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths), weights_(f.zeros) {
+      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths) {
     for (size_t i = 0; i < most_.size(); ++i) most_[i] += s.excess[i];
-    std::fill(weights_.begin(), weights_.end(), 1);
+    weights_.assign(static_cast<size_t>(f.K), 1), weights_up_ = weights_;
   }
   void decay(const DeltaFactors& token) {
     for (int64_t c = 0; c < K_; ++c) {
       const double e = exponential(token.g[static_cast<size_t>(c)]);
       const double up = e * (1 + model_.decay_error(token.g[static_cast<size_t>(c)])) * kUp;
-      weights_[static_cast<size_t>(c)] *= e * kUp;
+      weights_[static_cast<size_t>(c)] *= e * kUp, weights_up_[static_cast<size_t>(c)] *= up;
       for (int64_t j = 0; j < V_; ++j) {
         const auto i = static_cast<size_t>(c * V_ + j);
         S_[i] *= e, paths_[i] *= e, most_[i] *= up;
@@ -76,10 +76,8 @@ class Passing {
   /// the state's columns are off by, as declared and in doubles.
   void read(const double* key, const double* columns, double factor, const Arithmetic& a,
             const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const {
-    double square = 0;
-    for (int64_t c = 0; c < K_; ++c)
-      square += key[c] * key[c] * weights_[static_cast<size_t>(c)] * weights_[static_cast<size_t>(c)];
-    const double length = std::sqrt(square) * kUp, size = std::fabs(factor);
+    const double length = length_of(key, weights_), length_up = length_of(key, weights_up_);
+    const double size = std::fabs(factor);
     for (int64_t j = 0; j < V_; ++j) {
       double sum = 0, terms = 0, most = 0;
       for (int64_t c = 0; c < K_; ++c) {
@@ -90,16 +88,25 @@ class Passing {
       const auto n = static_cast<size_t>(j);
       y.y(row, j) = factor * (columns ? given - sum : sum);
       y.own(row, j) = size * (length * own[n] + kOwn * (std::fabs(given) + most));
-      y.dy(row, j) = size * (a.removal * (std::fabs(given) + most) + (most - terms) + kOwn * most) * kUp;
+      // Of the state's own error: with the length of the key, not entry by entry.
+      const double moved =
+          (length_up - length) * off[n] + (most - terms) + kOwn * (most + length_up * off[n]);
+      y.dy(row, j) = size * (a.removal * (std::fabs(given) + most + length_up * off[n]) + moved) * kUp;
       if (claims_exact(a)) y.dy(row, j) = 0;
       y.size(row, j) = (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kUp;
     }
   }
 
  private:
+  static double length_of(const double* key, const std::vector<double>& weights) {
+    double square = 0;
+    for (size_t c = 0; c < weights.size(); ++c) square += key[c] * key[c] * weights[c] * weights[c];
+    return std::sqrt(square) * kUp;
+  }
+
   int64_t K_, V_;
   const BoundModel& model_;
-  std::vector<double> S_, paths_, most_, weights_;
+  std::vector<double> S_, paths_, most_, weights_, weights_up_;
 };
 
 /// A tile has one matrix for all value channels: where their rates differ nothing is promised.

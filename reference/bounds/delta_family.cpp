@@ -3,8 +3,9 @@
 //   S:  y = D k, x = -beta k, `written` = beta k: what is read has decayed
 //   G:  y = beta k, x = -D k: what is taken away decays afterwards
 // Its norm: I - beta k k^T is symmetric, of eigenvalues 1 (where K > 1) and 1 - beta |k|^2, so that
-//   rho_t <= max e^g max(1, |1 - beta |k|^2|),        max e^g |1 - beta k^2| where K = 1:
-// at most 1 with beta in [0, 2] and |k| <= 1. With longer keys it is what it is, and so is the bound.
+//   rho_t <= max e^g max(1, |1 - beta |k|^2|):
+// at most 1 with beta in [0, 2] and |k| <= 1, and nowhere less than what a decay alone leaves, on which
+// delta_tile.h rests. With longer keys it is what it is, and so is the bound.
 //
 // What `arithmetic.def` calls removal covers k beta (k^T S'): the sum over key channels, the subtraction from
 // v, the products with beta and k; write covers k beta v: the subtraction, these products; step the state

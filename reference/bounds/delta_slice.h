@@ -74,7 +74,7 @@ struct DeltaFactors {
       const double along = std::fabs(1 - rate * square) + 0x1p-40 * std::fabs(rate) * square;
       rates.push_back(rate);
       // Without decay and within the sphere the norm is one, to the last bit.
-      rho.push_back((f.K == 1 ? along : std::fmax(1, along)) * widest * (widest == 1 ? 1 : 1 + 0x1p-50));
+      rho.push_back(std::fmax(1, along) * widest * (widest == 1 ? 1 : 1 + 0x1p-50));
     }
     reach = (1 + std::fabs(beta)) * ones_plus_sum(f.k, t) * ones_plus_sum(f.v, t);
     if (f.p.inputs[f.at.beta_v].present) reach *= ones_plus_sum(f.p.inputs[f.at.beta_v], t);

@@ -143,7 +143,8 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
     for (size_t j = 0; j < V; ++j) {
       const size_t i = static_cast<size_t>(c) * V + j;
       const double written = size * (update ? update[j] : std::fabs(s.columns[j]));
-      state.excess[i] = e * ((1 + d) * state.excess[i] + d * state.paths[i]) * raise;
+      const double crossing = state.paths[i] + state.entering[j];
+      state.excess[i] = e * ((1 + d) * state.excess[i] + d * crossing) * raise;
       state.paths[i] = (e * state.paths[i] + written) * raise;
       state.updates[i] = (e * state.updates[i] + written) * raise;
     }
@@ -156,15 +157,14 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
     double& e = state.declared[j];
     e = (rho[j % rho.size()] * e + eps + lost) * raise;
     for (int64_t c = 0; c < K_; ++c)
-      if (!(state.paths[static_cast<size_t>(c) * V + j] < kOverflow)) e = HUGE_VAL;
+      if (!(state.paths[static_cast<size_t>(c) * V + j] + e < kOverflow)) e = HUGE_VAL;
   }
 }
 
 void NormRecurrence::enter_chunk(NormState& state) const {
   state.updates.assign(state.S.size(), 0), state.excess = state.updates;
-  state.paths.resize(state.S.size());
-  for (size_t i = 0; i < state.S.size(); ++i)
-    state.paths[i] = state.most(i) + state.declared[i % static_cast<size_t>(V_)];
+  state.paths.resize(state.S.size()), state.entering = state.declared;
+  for (size_t i = 0; i < state.S.size(); ++i) state.paths[i] = state.most(i);
 }
 
 void NormRecurrence::leave_chunk(NormState& state) const {
@@ -179,7 +179,7 @@ void NormRecurrence::leave_chunk(NormState& state) const {
       const double end = written + a.boundary * (state.paths[i] + state.excess[i]);
       sum += end * end;
     }
-    state.declared[j] = (state.declared[j] + std::sqrt(sum)) * (1 + 0x1p-30);
+    state.declared[j] = (state.declared[j] + a.boundary * state.entering[j] + std::sqrt(sum)) * (1 + 0x1p-30);
   }
   state.paths.clear(), state.updates.clear(), state.excess.clear();
 }

@@ -21,8 +21,9 @@
 // that
 //   e_t <= rho_t e_{t-1} + ||written_t|| |eps_t|,
 // and all that is read between the ends is a sum over paths, from the state at the chunk's start and from
-// every update since: `paths`, with |S^| and |u^| at their largest, and `excess`, by how much decays that are
-// made together may be off along them (bound.h). The end of a chunk has its own error of both.
+// every update since: `paths`, with |S| and |u^| at their largest, and `excess`, by how much decays that are
+// made together may be off along them (bound.h). What S^ is off by at the chunk's start is read by its norm,
+// `entering`: decays shorten it no less than rho does e_t. The end of a chunk has its own error of all.
 //
 // Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
 // every step. |S| here is the double recurrence's, raised by that recurrence's own e_t.
@@ -50,6 +51,7 @@ struct NormState {
   /// In chunks, K x V: all paths, those from updates since the chunk's start, and the excess of all. Else
   /// empty.
   std::vector<double> paths, updates, excess;
+  std::vector<double> entering;  ///< in chunks, per column: `declared` at the chunk's start
 
   bool in_chunk() const { return !paths.empty(); }
   double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
@@ -128,7 +130,7 @@ struct NormSum {
 
   void add(const NormEntry& x, const NormEntry& y) {
     value += x.value * y.value, own += x.own * std::fabs(y.value) + x.most() * y.own;
-    magnitude += x.size() * y.size(), error += x.error * (y.most() + y.error) + x.most() * y.error;
+    magnitude += x.size() * y.size(), error += x.error * (y.size() + y.error) + x.size() * y.error;
   }
   NormSum rounded(double relative) const {
     return {value, own, magnitude, error + relative * (magnitude + error)};

@@ -18,6 +18,7 @@
 #include "src/base/vm/machine.h"
 #include "src/binding/answer.h"
 #include "src/binding/arrays.h"
+#include "src/binding/function.h"
 #include "src/binding/gpus.h"
 #include "src/binding/launch.h"
 #include "src/binding/operations.h"
@@ -135,6 +136,16 @@ T as_here(const T* given) {
   return here;
 }
 
+/// What fails in a call of the function's is told once it has returned.
+template <class Work>
+void kept(assay_run& run, const Work& work) noexcept {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (run.fault.empty()) run.fault = one_line(error.what());
+  }
+}
+
 }  // namespace
 }  // namespace assay::binding
 
@@ -200,4 +211,30 @@ ASSAY_EXPORT int assay_call(const char* operation, const char* request, const as
     const std::vector<assay_array> read = read_arrays(arrays, array_count);
     made.text = text_of(operation_named(operation).run({given, read, made, control}));
   });
+}
+
+ASSAY_EXPORT int assay_call_function(const char* operation, const char* request,
+                                     const assay_function* function, const assay_control* control,
+                                     assay_answer** answer) {
+  return guarded(control, answer, [&](assay_answer& made) {
+    const json given = json::parse(request);
+    const assay_function here = as_here(function);
+    made.text = text_of(operation_named(operation).run({given, {}, made, control, &here}));
+  });
+}
+
+ASSAY_EXPORT void assay_run_output(assay_run* run, const assay_array* array) {
+  kept(*run, [&] { give_output(*run, *array); });
+}
+ASSAY_EXPORT void assay_run_ended(assay_run* run, const char* json) {
+  run->said = json ? json : "{}";
+}
+ASSAY_EXPORT void assay_run_named(assay_run* run, const assay_array* array) {
+  if (run->launches) kept(*run, [&] { name_memory(*run, *array); });
+}
+ASSAY_EXPORT void assay_run_launching(assay_run* run, const assay_module* module, const assay_launch* given) {
+  if (run->launches) kept(*run, [&] { run->launches->before(*module, as_here(given)); });
+}
+ASSAY_EXPORT void assay_run_launched(assay_run* run) {
+  if (run->launches) kept(*run, [&] { run->launches->after(); });
 }

@@ -90,6 +90,22 @@ const Kernel& kernel_for(const Case& c, const Operator& op) {
                   op.name, why.empty() ? "" : " (" + why + ")"));
 }
 
+std::string number_text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// {"state": {..}, "adjoint": {..}, "value_readout": ..}
+void read_backward(const json& given, PlanDocument& plan) {
+  for (const auto& [name, value] : given.items()) {
+    if (name != "state" && name != "adjoint") {
+      plan.backward[name] = number_text(value);
+      continue;
+    }
+    for (const auto& [number, text] : value.items())
+      (name == "state" ? plan.backward_state : plan.backward_adjoint)[number] = number_text(text);
+  }
+}
+
 Kernel declared_by_numbers(const json& given, const Operator& op) {
   auto foreign = std::make_shared<ForeignKernel>();
   foreign->op = &op;
@@ -100,7 +116,11 @@ Kernel declared_by_numbers(const json& given, const Operator& op) {
     plan.arithmetic_preset = text = given.get<std::string>();
   } else {
     for (const auto& [name, value] : given.items()) {
-      const std::string number = value.is_string() ? value.get<std::string>() : value.dump();
+      if (name == "backward") {
+        read_backward(value, plan);
+        continue;
+      }
+      const std::string number = number_text(value);
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, number);
       if (name == "preset")
         plan.arithmetic_preset = value.get<std::string>();
@@ -116,6 +136,18 @@ Kernel declared_by_numbers(const json& given, const Operator& op) {
   kernel.arithmetic = [foreign](const ResolvedCase& c) {
     return declared_arithmetic(foreign->plan, scope_of(c, *foreign));
   };
+  kernel.adjoint_arithmetic = [foreign](const ResolvedCase& c) {
+    return declared_adjoint_arithmetic(foreign->plan, scope_of(c, *foreign));
+  };
+  return kernel;
+}
+
+/// As one of our own kernels declares it.
+Kernel declared_by(Kernel kernel, const Operator& op) {
+  if (kernel.operator_name != op.name)
+    throw BadInput(fmt::format("arithmetic: {} is a kernel of {}, not of {}", kernel.name,
+                               kernel.operator_name, op.name));
+  kernel.arithmetic_text = fmt::format("as {}: {}", kernel.name, kernel.arithmetic_text);
   return kernel;
 }
 
@@ -151,11 +183,28 @@ Kernel declaring_kernel(const Request& request, const CaseOfTensors& c) {
   }
   if (!asked->is_string() || asked->get<std::string>().find('.') == std::string::npos)
     return declared_by_numbers(*asked, *c.op);
-  Kernel kernel = find_kernel(asked->get<std::string>());
-  if (kernel.operator_name != c.op->name)
-    throw BadInput(fmt::format("arithmetic: {} is a kernel of {}, not of {}", kernel.name,
-                               kernel.operator_name, c.op->name));
-  kernel.arithmetic_text = fmt::format("as {}: {}", kernel.name, kernel.arithmetic_text);
+  return declared_by(find_kernel(asked->get<std::string>()), *c.op);
+}
+
+Kernel declared_kernel(const json& arithmetic, const Operator& op) {
+  Kernel declares;
+  if (arithmetic.is_null()) {
+    const auto own = [&](const Kernel& kernel) { return kernel.operator_name == op.name; };
+    const auto found = std::find_if(kernels().begin(), kernels().end(), own);
+    if (found == kernels().end())
+      throw BadInput(
+          fmt::format("{}: no kernel of ours declares an arithmetic; say which: arithmetic=", op.name));
+    declares = declared_by(*found, op);
+  } else if (arithmetic.is_string() && arithmetic.get<std::string>().find('.') != std::string::npos) {
+    declares = declared_by(find_kernel(arithmetic.get<std::string>()), op);
+  } else {
+    declares = declared_by_numbers(arithmetic, op);
+  }
+  Kernel kernel;
+  kernel.name = kernel.operator_name = op.name;
+  kernel.arithmetic_text = declares.arithmetic_text;
+  kernel.arithmetic = declares.arithmetic, kernel.adjoint_arithmetic = declares.adjoint_arithmetic;
+  kernel.declares_roundings = false;
   return kernel;
 }
 

@@ -22,6 +22,11 @@ CaseOfTensors case_of_tensors(const Request&);
 /// first that takes it.
 Kernel declaring_kernel(const Request&, const CaseOfTensors&);
 
+/// No kernel but its declared arithmetic: of a kernel's name, a preset, or an object of numbers and
+/// expressions, in which "backward" may hold those of gradients; null: of the operator's first kernel. Throws
+/// BadInput.
+Kernel declared_kernel(const nlohmann::json& arithmetic, const Operator&);
+
 /// What every verification asks for, as `assay verify` does; "arch" and "threads" as the request has them.
 VerifyOptions verify_options(const Request&);
 vm::MachineOptions machine_options(const Request&);

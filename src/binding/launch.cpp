@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
@@ -13,6 +12,7 @@
 #include "src/base/vm/launch.h"
 #include "src/base/vm/machine.h"
 #include "src/binding/arrays.h"
+#include "src/binding/storages.h"
 #include "src/verification/verify/check_program.h"
 
 const assay::vm::Code& assay_module::entry(const std::string& name) const {
@@ -26,8 +26,6 @@ namespace assay::binding {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kModule = "module";
 
 struct LaunchOptions {
   vm::MachineOptions machine;
@@ -53,103 +51,13 @@ LaunchOptions options_of(const assay_launch& launch) {
   return options;
 }
 
-std::array<uint32_t, 3> triple(const uint32_t (&of)[3]) {
-  return {of[0], of[1], of[2]};
-}
-
-/// The bytes of each parameter, as the driver takes them.
-std::vector<Argument> arguments_of(const assay_launch& launch, const ptx::Function& entry) {
-  const std::string who = fmt::format("launch of {}", entry.name);
-  std::vector<Argument> arguments;
-  const bool is_packed = launch.argument_count == 0;
-  if (!is_packed && launch.argument_count != entry.parameters.size())
-    throw BadInput(fmt::format("{}: {} arguments, the entry takes {}", who, launch.argument_count,
-                               entry.parameters.size()));
-  for (size_t i = 0; i < entry.parameters.size(); ++i) {
-    const ptx::Parameter& parameter = entry.parameters[i];
-    const auto size = static_cast<size_t>(parameter.bytes), at = static_cast<size_t>(parameter.offset);
-    if (is_packed && at + size > launch.packed_bytes)
-      throw BadInput(fmt::format("{}: {} bytes of arguments; parameter {} ({}) ends at byte {}", who,
-                                 launch.packed_bytes, i, parameter.name, at + size));
-    const void* const from =
-        is_packed ? static_cast<const std::byte*>(launch.packed) + at : launch.arguments[i];
-    if (!from) throw BadInput(fmt::format("{}: no bytes for parameter {} ({})", who, i, parameter.name));
-    arguments.push_back(Argument::of_bytes(size).put_bytes(0, from, size));
-  }
-  return arguments;
-}
-
 Program program_of(const assay_module& module, const assay_launch& launch, const LaunchOptions& options) {
-  const vm::Code& code = module.entry(launch.entry);
   Program program;
   program.name = options.name;
   program.modules.push_back(module.source);
-  Launch& step = program.launches.emplace_back();
-  step.module = kModule, step.function = launch.entry;
-  step.grid = triple(launch.grid), step.block = triple(launch.block), step.cluster = triple(launch.cluster);
-  step.shared_bytes = launch.shared_bytes;
-  step.cooperative = launch.cooperative != 0;
-  step.arguments = arguments_of(launch, code.module->functions[static_cast<size_t>(code.entry)]);
+  program.launches.push_back(launch_of(module, launch));
   return program;
 }
-
-/// The caller's storages: sorted, what overlaps made one, empty ones left out.
-class Storages {
- public:
-  explicit Storages(const assay_launch& launch) {
-    std::vector<assay_array> arrays = read_arrays(launch.storages, launch.storage_count);
-    std::erase_if(arrays, [](const assay_array& a) { return a.bytes == 0; });
-    std::stable_sort(arrays.begin(), arrays.end(), [](const assay_array& a, const assay_array& b) {
-      return a.address != b.address ? a.address < b.address : a.bytes > b.bytes;
-    });
-    for (const assay_array& array : arrays) {
-      if (arrays_.empty() || array.address >= end(arrays_.back()))
-        arrays_.push_back(array);
-      else
-        join(arrays_.back(), array);
-    }
-    names_.reserve(arrays_.size());
-    for (const assay_array& array : arrays_)
-      names_.push_back(array.name && *array.name ? array.name
-                                                 : fmt::format("memory at {:#x}", array.address));
-  }
-
-  /// No two of one name, for a program that finds them by it.
-  void tell_apart() {
-    std::set<std::string> taken;
-    for (std::string& name : names_) {
-      const std::string given = name;
-      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{} ({})", given, i);
-    }
-  }
-
-  size_t size() const { return arrays_.size(); }
-  const assay_array& operator[](size_t i) const { return arrays_[i]; }
-  const std::string& name(size_t i) const { return names_[i]; }
-  std::byte* data(size_t i) const { return reinterpret_cast<std::byte*>(arrays_[i].address); }
-
-  /// The storage that holds a byte; -1: none.
-  int64_t find(uint64_t address) const {
-    const auto after = std::upper_bound(arrays_.begin(), arrays_.end(), address,
-                                        [](uint64_t x, const assay_array& a) { return x < a.address; });
-    if (after == arrays_.begin() || address >= end(*(after - 1))) return -1;
-    return after - 1 - arrays_.begin();
-  }
-
- private:
-  static uint64_t end(const assay_array& array) { return array.address + array.bytes; }
-
-  /// A storage within another is that one; else both are bytes.
-  static void join(assay_array& first, const assay_array& second) {
-    first.writable = first.writable && second.writable;
-    if (end(second) <= end(first)) return;
-    first.bytes = end(second) - first.address;
-    first.format = -1, first.rank = 0;
-  }
-
-  std::vector<assay_array> arrays_;
-  std::vector<std::string> names_;
-};
 
 json answer_of(const Outcome& outcome) {
   Outcome told;
@@ -208,62 +116,11 @@ Outcome run_live(const Program& program, const Storages& storages, const vm::Mac
 
 // ---- judged, on copies ----
 
-/// Storages that addresses in the arguments reach, or that are variables which the entry names, and in turn
-/// those that addresses in them reach.
-std::vector<bool> reached(const Program& program, const vm::Code& code, const Storages& storages) {
-  std::vector<bool> found(storages.size());
-  std::vector<size_t> open;
-  const auto follow = [&](uint64_t address) {
-    const int64_t index = storages.find(address);
-    if (index < 0 || found[static_cast<size_t>(index)]) return;
-    found[static_cast<size_t>(index)] = true;
-    open.push_back(static_cast<size_t>(index));
-  };
-  const auto scan = [&](const std::byte* from, size_t bytes) {
-    for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, from + at, sizeof word);
-      follow(word);
-    }
-  };
-  for (const int32_t variable : code.named_variables) follow(code.variables[static_cast<size_t>(variable)]);
-  for (const Argument& argument : program.launches[0].arguments)
-    scan(argument.bytes.data(), argument.bytes.size());
-  while (!open.empty()) {
-    const size_t i = open.back();
-    open.pop_back();
-    const int32_t kind = storages[i].format;
-    if (kind < 0 || formats()[static_cast<size_t>(kind)].dtype == Dtype::i64)
-      scan(storages.data(i), storages[i].bytes);
-  }
-  return found;
-}
-
-/// A storage's bytes: the tensor that fills it, or its elements in a row.
-Tensor contents_of(const assay_array& array, const std::string& name) {
-  Tensor tensor;
-  const uint64_t width =
-      array.format < 0 ? 1 : static_cast<uint64_t>(formats()[static_cast<size_t>(array.format)].bytes);
-  if (fills_storage(array)) {
-    tensor = shape_of(array);
-  } else if (array.format >= 0 && array.bytes % width == 0) {
-    tensor.dtype = formats()[static_cast<size_t>(array.format)].dtype;
-    tensor.axes = {{"", static_cast<int64_t>(array.bytes / width)}};
-  } else {
-    tensor.dtype = Dtype::u8;
-    tensor.axes = {{"", static_cast<int64_t>(array.bytes)}};
-  }
-  tensor.name = name;
-  const auto* const from = reinterpret_cast<const std::byte*>(array.address);
-  tensor.data.assign(from, from + array.bytes);
-  return tensor;
-}
-
 json run_judged(Program program, const vm::Code& code, Storages& storages, const LaunchOptions& options) {
   TensorMap inputs;
   ProgramCheckOptions check;
   storages.tell_apart();
-  const std::vector<bool> wanted = reached(program, code, storages);
+  const std::vector<bool> wanted = reached(program.launches[0], code, storages);
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;
     const std::string& name = storages.name(i);
@@ -293,7 +150,7 @@ json run_judged(Program program, const vm::Code& code, Storages& storages, const
 
 std::unique_ptr<assay_module> load_module(std::string ptx, std::string path) {
   auto module = std::make_unique<assay_module>();
-  module->source.name = kModule, module->source.path = std::move(path);
+  module->source.name = kModuleOfOne, module->source.path = std::move(path);
   module->source.ptx = std::make_shared<const std::string>(std::move(ptx));
   module->parsed =
       std::make_shared<const ptx::Module>(ptx::parse_functions(*module->source.ptx, module->source.path));

@@ -353,6 +353,10 @@ const Operation kOperations[] = {
     {"trace", "where a non-finite element was born, what stands behind any", trace},
     {"replay", "a case from its token, with every property", replay},
     {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
+    {"operator", "its inputs, outputs and parameters", operator_of},
+    {"fuzz", "a function of the caller's, on cases of an operator", fuzz_function},
+    {"check_function", "one call of a function that no operator describes", check_function},
+    {"replay_function", "a case of it again, with every property", replay_function},
     {"check", "a launch file or a capsule, whatever it computes", check},
 };
 

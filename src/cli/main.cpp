@@ -146,7 +146,8 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace assay::cli
 
-extern "C" int assay_main(int argc, char** argv) {
+/// The library of packages exports it.
+extern "C" __attribute__((visibility("default"))) int assay_main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
   // What is bad input was said already, and may have been this.

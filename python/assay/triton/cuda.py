@@ -16,7 +16,6 @@ _CANNOT = {
     "make_graphed_callables": "CUDA graphs",
     "graph_pool_handle": "CUDA graphs",
     "cudart": "the CUDA runtime",
-    "jiterator": "CUDA code made from strings",
     "caching_allocator_alloc": "memory of the CUDA allocator",
     "MemPool": "pools of the CUDA allocator",
     "use_mem_pool": "pools of the CUDA allocator",
@@ -71,6 +70,7 @@ def install(patches, torch, gpu, devices):
     cuda = torch.cuda
     answers = {
         **{name: _refuses(name, what, getattr(cuda, name, None)) for name, what in _CANNOT.items()},
+        "jiterator": _jiterator(),
         **{name: lambda *args, **kwargs: None for name in _NOTHING_HAPPENS},
         **{name: lambda *args, **kwargs: 0 for name in _NO_BYTES},
         **_about_the_device(torch, gpu, devices),
@@ -85,6 +85,12 @@ def install(patches, torch, gpu, devices):
     if torch.version.cuda is None:
         patches.set(torch.version, "cuda", "12.8")
     _install_autocast(patches, torch)
+
+
+def _jiterator():
+    """Libraries make such functions when they are imported; called, they are refused."""
+    make = lambda *args, **kwargs: _refuses("jiterator", "CUDA code made from strings", None)  # noqa: E731
+    return SimpleNamespace(_create_jit_fn=make, _create_multi_output_jit_fn=make)
 
 
 def _refuses(name, what, original):

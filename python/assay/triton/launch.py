@@ -13,7 +13,8 @@ class Launch:
     `kernel`: the Python function's name; `signature`: argument name to Triton's type, constants as "name=value";
     `grid`, `block`, `cluster`: blocks, threads, blocks of a cluster; `stack`: (file, line, function) of the
     program's own frames, outermost first; `lane_instructions`, `seconds`: of the machine; `printed`: lines of
-    device_print; `trap`: why it did not complete, or None; `verification`: what the checks said, or None.
+    device_print; `trap`: why it did not complete, or None; `verification`: what the checks said, or None;
+    `exponents`: arguments of exponentials, by source line.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Launch:
     printed: list = field(default_factory=list)
     trap: object = None
     verification: object = None
+    exponents: list = field(default_factory=list)
     error: str = ""
 
     @property
@@ -67,7 +69,9 @@ def trap_text(trap) -> str:
     return f"{trap.kind}{place}: {trap.message}, block {tuple(trap.block)}, thread {tuple(trap.thread)}"
 
 
-_OURS = ("assay.triton", "triton.", "torch.utils._", "torch.autograd.function", "torch._dynamo", "torch._ops")
+_OURS = ("assay.", "triton.", "torch.utils._", "torch.autograd.", "torch._dynamo", "torch._ops", "torch.nn.modules.")
+#: Who calls the program.
+_CALLERS = ("_pytest.", "pytest.", "pluggy.", "xdist.", "execnet.", "runpy.", "unittest.", "concurrent.futures.", "threading.")
 
 
 def program_stack(depth: int = 40) -> list:
@@ -78,8 +82,10 @@ def program_stack(depth: int = 40) -> list:
     frames, frame = [], sys._getframe(1)
     while frame is not None and len(frames) < depth:
         module = frame.f_globals.get("__name__", "")
+        if module == "__main__":  # `python -m pytest` is pytest's
+            module = frame.f_globals.get("__package__") or module
         hands_on = frame.f_code.co_name == "run" and isinstance(frame.f_locals.get("self"), KernelInterface)
-        if not (module + ".").startswith(_OURS) and not hands_on:
+        if not (module + ".").startswith(_OURS + _CALLERS) and not hands_on:
             frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return frames[::-1]

@@ -51,6 +51,7 @@ class Machine:
         self.launches, self.findings = [], []
         self.lane_instructions = self.launch_count = 0
         self._may_take, self.over_budget = None, False
+        self.recorder = None  # told of each launch, before it and after it
         self.utils = Utils(self)
         self.tensor_map = getattr(assay.machine, "tensor_map", None)
         self._patches = self.devices = None
@@ -182,6 +183,7 @@ class Machine:
                 module, entry, grid=grid, block=block, cluster=cluster, shared_bytes=shared_bytes,
                 arguments=arguments, storages=self._storages_for(tensors), arch=self.gpu.arch, checks=self.checks,
                 repeats=self.repeats, origins=self.origins, cooperative=cooperative, limit=self._limit(), name=kernel,
+                recorder=self.recorder,
             )
         except assay.OverBudget:
             self.over_budget = True
@@ -190,7 +192,7 @@ class Machine:
             launch.error = str(error)
             self._record(launch, False)
             raise LaunchError(launch) from None
-        for attribute in ("lane_instructions", "seconds", "printed", "trap", "verification"):
+        for attribute in ("lane_instructions", "seconds", "printed", "trap", "verification", "exponents"):
             setattr(launch, attribute, getattr(done, attribute))
         for line in done.printed:
             sys.stdout.write(line if line.endswith("\n") else line + "\n")

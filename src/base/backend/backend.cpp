@@ -4,6 +4,10 @@
 
 namespace assay {
 
+std::optional<LaunchedRun> Backend::launched(const Program&, const TensorMap&) {
+  return std::nullopt;
+}
+
 std::vector<double> Backend::time(const Program& program, const TensorMap& inputs, int repeats, int warmups) {
   std::vector<double> seconds;
   for (int i = 0; i < warmups + repeats; ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct BackendOptions {
   bool branches = false;            ///< of the machine: Outcome::branches is wanted
 };
 
+/// What a program without code of its own launched when it ran: a program with code, and its tensors by
+/// name.
+struct LaunchedRun {
+  Program program;
+  TensorMap inputs;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -24,6 +32,8 @@ class Backend {
   /// May be called from several threads. Outputs and workspaces are filled with Program::poison before the
   /// launches.
   virtual Outcome run(const Program&, const TensorMap& inputs) = 0;
+  /// Runs it once more, and says what was launched; nothing where it has code of its own, or nothing was.
+  virtual std::optional<LaunchedRun> launched(const Program&, const TensorMap& inputs);
   /// Seconds of each of `repeats` runs of all launches, after `warmups` that are not counted. On a GPU:
   /// buffers are allocated and filled once, repeats follow each other without a pause and events separate
   /// them. Throws BadInput where a launch traps.

@@ -9,4 +9,9 @@ struct BadInput : std::runtime_error {
   explicit BadInput(const std::string& message) : std::runtime_error(message) {}
 };
 
+/// What runs a case does not take it, and says why: fuzzing draws another.
+struct Refused : BadInput {
+  using BadInput::BadInput;
+};
+
 }  // namespace assay

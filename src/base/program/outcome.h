@@ -46,11 +46,12 @@ enum class TrapKind : uint8_t {
   call,            ///< to no function
   branch,          ///< to no entry of a branch table
   assertion,
-  trap,  ///< the instruction
+  trap,    ///< the instruction
+  raised,  ///< an exception of the program's own code on the host
 };
-constexpr std::array<std::string_view, 13> names_of(TrapKind) {
+constexpr std::array<std::string_view, 14> names_of(TrapKind) {
   return {"out-of-bounds", "misaligned", "barrier", "hang",   "launch",    "unsupported", "unwritten-read",
-          "warpgroup",     "wgmma-race", "call",    "branch", "assertion", "trap"};
+          "warpgroup",     "wgmma-race", "call",    "branch", "assertion", "trap",        "raised"};
 }
 
 /// A run that did not complete.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "src/base/numerics/bad_input.h"
@@ -32,6 +33,53 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
     const auto at = std::find(output.verdicts.begin(), output.verdicts.end(), ElementVerdict::nonfinite);
     if (at != output.verdicts.end()) return std::pair{output.name, int64_t{at - output.verdicts.begin()}};
   }
+  return std::nullopt;
+}
+
+/// Where an element lies whose axes are in another order there; -1 where they are not the same ones.
+int64_t in_order_of(const std::vector<Axis>& from, int64_t flat, const std::vector<Axis>& to) {
+  Tensor shape;
+  shape.axes = from;
+  const std::vector<int64_t> index = shape.index(flat);
+  int64_t at = 0;
+  for (const Axis& axis : to) {
+    const auto same = [&](const Axis& other) { return other.name == axis.name && other.size == axis.size; };
+    const auto found = std::find_if(from.begin(), from.end(), same);
+    if (found == from.end() || from.size() != to.size()) return -1;
+    at = at * axis.size + index[static_cast<size_t>(found - from.begin())];
+  }
+  return at;
+}
+
+/// The inputs that a trace of what was launched has come to, as the case has them.
+void put_in_order(const JudgedRun& run, OriginTrace& trace) {
+  std::vector<std::pair<std::string, int64_t>> kept;
+  for (const auto& [name, flat] : trace.input_elements) {
+    const auto own = run.inputs.find(name), there = run.launched->inputs.find(name);
+    if (own == run.inputs.end() || there == run.launched->inputs.end()) continue;
+    const int64_t at = in_order_of(there->second.axes, flat, own->second.axes);
+    if (at >= 0) kept.emplace_back(name, at);
+  }
+  trace.input_elements = std::move(kept);
+}
+
+/// The element in what was launched: itself where a launch wrote it, else the first value that is not finite
+/// of the tensor that stands in for it.
+std::optional<std::pair<std::string, int64_t>> traced_element(const LaunchedRun& launched,
+                                                              const std::pair<std::string, int64_t>& element,
+                                                              const TensorMap& own_outputs,
+                                                              const vm::MachineOptions& machine) {
+  const std::vector<ProgramOutput>& outputs = launched.program.outputs;
+  for (const ProgramOutput& output : outputs) {
+    const auto own = own_outputs.find(element.first);
+    if (output.name != element.first || own == own_outputs.end()) continue;
+    const int64_t at = in_order_of(own->second.axes, element.second, output.axes);
+    if (at >= 0) return std::pair{element.first, at};
+  }
+  if (outputs.empty()) return std::nullopt;
+  for (const auto& [name, tensor] : vm::run(launched.program, launched.inputs, machine).outputs)
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (!std::isfinite(tensor.value(i))) return std::pair{name, i};
   return std::nullopt;
 }
 
@@ -195,9 +243,9 @@ void add_derived_checks(const Kernel& kernel, const Operator& op, const VerifyOp
 std::optional<CheckReport> checks_unasked(const JudgedRun& run, const VerifyOptions& options,
                                           const Verification& v) {
   if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions ||
-      !has_code(run.plan))
+      !has_code(run.traced()))
     return std::nullopt;
-  return vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
+  return vm::run_checked(run.traced(), run.traced_inputs(), options.origin.machine, vm::Checks{});
 }
 
 /// The causes of a trap on a further case.
@@ -321,14 +369,22 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
 }
 
 void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
+  const bool has_program = has_code(run.traced());  // a test's engine may have none
   auto element = options.element ? options.element : nonfinite_element(v);
+  auto own_element = element;  // as the case has it
+  if (element && run.launched)
+    element = traced_element(*run.launched, *element, run.outcome.outputs, options.origin.machine);
+  if (!has_program) element.reset();
   if (element && (options.all_origins || (options.first && !options.element))) {
-    AllOrigins all = find_all_origins(run.plan, run.inputs, options.origin, options.all_origins);
+    AllOrigins all = find_all_origins(run.traced(), run.traced_inputs(), options.origin, options.all_origins);
     v.origins = std::move(all.groups);
     if (options.first && all.first) element = all.first;
+    if (!run.launched) own_element = element;
   }
   std::optional<OriginTrace> trace;
-  if (element) trace = find_origin(run.plan, run.inputs, element->first, element->second, options.origin);
+  if (element)
+    trace = find_origin(run.traced(), run.traced_inputs(), element->first, element->second, options.origin);
+  if (trace && run.launched) put_in_order(run, *trace);
   if (trace) v.origin = trace->origin;
   Evidence evidence{&v.case_, &run.inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &run.op};
   evidence.shadow = v.shadow ? &*v.shadow : nullptr;
@@ -337,10 +393,9 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
   const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
-  const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (overflow && options.meaning_seconds > 0)
-    evidence.finite_when_padded =
-        finite_when_padded(v.case_, run.kernel, run.inputs, run.backend, element->first, element->second);
+    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,
+                                                     own_element->first, own_element->second);
   if (overflow && options.meaning_seconds > 0)
     evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
@@ -352,7 +407,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   std::optional<ShadowReport> shadow;
   const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
   if (weighed.tried > 0 && !named && !v.shadow && has_program && v.lane_instructions <= kShadowInstructions) {
-    shadow = vm::run_shadow(run.plan, run.inputs, options.origin.machine,
+    shadow = vm::run_shadow(run.traced(), run.traced_inputs(), options.origin.machine,
                             {.element = violating_element(v), .locate = location_of});
     evidence.shadow = &*shadow;
     v.diagnosis = diagnose(evidence);

@@ -21,6 +21,11 @@ struct JudgedRun {
   const Outcome& outcome;
   const ReferenceResult& reference;
   const vm::ExactRun* exact = nullptr;  ///< null: the formula was not judged
+  /// Of a plan without code of its own: what it launched, to be traced in its place.
+  const LaunchedRun* launched = nullptr;
+
+  const Program& traced() const { return launched ? launched->program : plan; }
+  const TensorMap& traced_inputs() const { return launched ? launched->inputs : inputs; }
 };
 
 /// The element furthest beyond its bound; none where all are within theirs.

@@ -116,8 +116,10 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     }
     return v;
   }
+  std::optional<LaunchedRun> launched;
+  if (options.diagnose && v.verdict == Verdict::finding) launched = backend.launched(program, inputs);
   explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome,
-                   judged.reference, exact ? &*exact : nullptr},
+                   judged.reference, exact ? &*exact : nullptr, launched ? &*launched : nullptr},
                   options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
   return v;

@@ -90,7 +90,7 @@ struct Quads {
   }
 };
 
-Words words_at(const void* from) {
+Words four_words(const void* from) {
   Words words;
   std::memcpy(&words, from, sizeof words);
   return words;
@@ -99,14 +99,14 @@ Words words_at(const void* from) {
 /// .v4 of 32 bits, all lanes.
 void load_quads(Warp& warp, const Op& op, std::byte* const* host) {
   for (int lane = 0; lane < 32; lane += 4) {
-    const Quads of = Quads::transposed(words_at(host[lane]), words_at(host[lane + 1]),
-                                       words_at(host[lane + 2]), words_at(host[lane + 3]));
+    const Quads of = Quads::transposed(four_words(host[lane]), four_words(host[lane + 1]),
+                                       four_words(host[lane + 2]), four_words(host[lane + 3]));
     for (int i = 0; i < 4; ++i) std::memcpy(warp.word(op.slots[i]) + lane, &of.word[i], sizeof of.word[i]);
   }
 }
 void store_quads(Warp& warp, const Op& op, std::byte* const* host) {
   for (int lane = 0; lane < 32; lane += 4) {
-    const auto part = [&](int i) { return words_at(warp.word(op.slots[i]) + lane); };
+    const auto part = [&](int i) { return four_words(warp.word(op.slots[i]) + lane); };
     const Quads of = Quads::transposed(part(0), part(1), part(2), part(3));
     for (int i = 0; i < 4; ++i) std::memcpy(host[lane + i], &of.word[i], sizeof of.word[i]);
   }
