@@ -67,7 +67,7 @@ struct PairInputs {
       using Stored = typename GateFormat<Gate>::Type;
       const int row = 16 * tile + (lane >> 2) + 8 * half;
       load_quad<Stored>(reinterpret_cast<const typename Stored::Bits*>(gates) + row * gate_stride + channel,
-                        row < rows ? K - channel : 0, vector)
+                        gates != nullptr && row < rows ? K - channel : 0, vector)
           .decode(x.y[half]);
 #pragma unroll
       for (int c = 0; c < 4; ++c) x.y[half][c] = x.y[half][c] * log2_e;

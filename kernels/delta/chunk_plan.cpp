@@ -56,7 +56,11 @@ class ChunkPlan : public RulePlan {
   static Argument number(int64_t x) { return static_cast<int32_t>(x); }
 
   void prepare(const std::string& direction) {
-    use("chunk_prepare");
+    // Channels' gates have products of their own: without g they are zeros, not none.
+    if (member.gates == Gates::channel)
+      use_for_own_gates("chunk_prepare");
+    else
+      use("chunk_prepare");
     launch("delta_chunk_prepare" + direction, chunks_,
            {input("q"), input("k"), input("beta"), gates, prepared_, PointerArgument{"chunks", 0}, scale(),
             number(sizes.H), number(sizes.HV), number(sizes.K), number(sizes.K % 8 == 0)},
@@ -99,17 +103,18 @@ struct ChunkErrors {
   /// A weight e^x beyond its error per nat, and the product with it.
   double weight;
   /// k . k or q . k with their decays: of gates per channel both operands are products with a weight,
-  /// rounded, and up to two products with the totals of whole tiles follow; of gates per token the sum is
-  /// weighed.
+  /// rounded, and up to two products with the totals of whole tiles follow; q_i . k_i is a chain of fused
+  /// additions, four to a lane. Of gates per token the sum is weighed.
   double score;
 
   ChunkErrors(const Member& member, const ResolvedCase& c)
       : dtype(c.dtype),
         gates(c.has("g")),
-        by_channel(gates && member.gates == Gates::channel),
+        by_channel(member.gates == Gates::channel),
         places(static_cast<double>(device::blocks_of(c.sizes.K, 16) * 16)),
         weight(gates ? compounded({ex2_error, u}) : 0),
-        score(compounded({operand_error(dtype, by_channel ? 2 : 0), contraction(dtype, places),
+        score(compounded({operand_error(dtype, by_channel && gates ? 2 : 0),
+                          std::max(contraction(dtype, places), by_channel ? gamma(places / 4 + 2) : 0),
                           by_channel ? 4 * weight * (1 + 4 * weight) : weight})) {}
 
   /// x e^.. S: both rounded to the operand's format; `scaled`: x times the scale first.

@@ -2,7 +2,7 @@
 // scan, forward or backward (chunk_prepare.cuh). Built once per element format and gate, as
 // fused_recurrent.cu.
 //   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates: TokenGate: g [token, heads] log decays
-//   <= 0; ChannelGate: [token, heads, K]; NoGate: null
+//   <= 0; ChannelGate: [token, heads, K] or null: zeros; NoGate: null
 //   prepared: workspace [chunk][heads] of PreparedLayout; chunks [chunk][2]: first token, tokens
 // Grid (x): chunks heads, 128 threads. `vector`: rows of q, k and g may be loaded 16 bytes at a time.
 #include "chunk_prepare.cuh"

@@ -138,7 +138,8 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
   __syncthreads();
   PairInputs<Format, Gate> in{
       q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K, rows, K, vector};
-  if constexpr (Shared::by_channel) in.gates = gates + (first * heads + head) * K;
+  if constexpr (Shared::by_channel)
+    if (gates != nullptr) in.gates = gates + (first * heads + head) * K;
 
   Pairs<Format, Gate> pairs;
   pairs.sums.clear();

@@ -26,11 +26,18 @@ RulePlan::RulePlan(const Member& member, const std::string& mode, int64_t chunk,
 }
 
 void RulePlan::use(const std::string& source) {
-  std::string kind = "none";
-  if (decays())
-    kind =
-        fmt::format("{}-{}", member.gates == Gates::token ? "token" : "channel", format(c.gate_dtype).name);
-  use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, kind));
+  use_for(source, decays() ? member.gates : Gates::none);
+}
+
+void RulePlan::use_for_own_gates(const std::string& source) {
+  use_for(source, member.gates);
+}
+
+void RulePlan::use_for(const std::string& source, Gates kind) {
+  std::string name = "none";
+  if (kind != Gates::none)
+    name = fmt::format("{}-{}", kind == Gates::token ? "token" : "channel", format(c.gate_dtype).name);
+  use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, name));
 }
 
 void RulePlan::use_for_any_gates(const std::string& source) {

@@ -23,8 +23,10 @@ class RulePlan {
   Program plan;
   const PointerArgument gates;  ///< null where nothing decays
 
-  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates or for any.
+  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates, for the
+  /// operator's whether they are there or not, or for any.
   void use(const std::string& source);
+  void use_for_own_gates(const std::string& source);
   void use_for_any_gates(const std::string& source);
   /// device::block_threads per block; none where there are no blocks.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
@@ -52,6 +54,7 @@ class RulePlan {
 
  private:
   void use_module(const std::string& name);
+  void use_for(const std::string& source, Gates);
   bool shares_keys() const { return sizes.HV != sizes.H; }
   bool decays() const { return !gates.buffer.empty(); }
   int64_t rows() const { return sizes.B * sizes.T * sizes.HV; }

@@ -239,8 +239,6 @@ class Caller:
             for array in arrays:
                 run.output(array)
         said = {"seconds": clock.perf_counter() - before, "lane_instructions": watch.spent if watch else 0}
-        if watch is not None:
-            said["exponents"] = watch.exponents()
         if request["what"] == "probe":
             said["differentiable"] = any(getattr(value, "requires_grad", False) for value in outputs.values())
         self.succeeded = True
@@ -403,17 +401,12 @@ class _Watch:
     """One run on the machine: what it spent, and where the engine wants launches, those."""
 
     def __init__(self, machine: Any, run: _engine.Run):
-        self.machine, self._before, self._first = machine, machine.lane_instructions, machine.launch_count
+        self.machine, self._before = machine, machine.lane_instructions
         self.recorder = run if run.request["what"] == "launches" else None
 
     @property
     def spent(self) -> int:
         return int(self.machine.lane_instructions - self._before)
-
-    def exponents(self) -> list[dict[str, Any]]:
-        """Arguments of exponentials, by launch and line."""
-        own = [launch for launch in self.machine.launches if launch.number > self._first]
-        return [row.to_json() for launch in own for row in launch.exponents]
 
     def trap(self, error: BaseException) -> dict[str, Any] | None:
         launch = getattr(error, "launch", None)

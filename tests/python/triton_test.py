@@ -71,6 +71,7 @@ def test_a_trap_names_the_line_of_the_kernel_and_of_the_launch(machine):
     with pytest.raises(assay.triton.KernelTrap, match=r"out-of-bounds at \S*triton_kernels.py:1[56]") as caught:
         kernels.copy_without_mask[(1,)](x, out, BLOCK=128)
     assert "triton_test.py" in str(caught.value)
+    assert {file.rsplit("/", 1)[-1] for file, _, _ in caught.value.launch.stack} == {"triton_test.py"}
 
 
 def test_a_tensor_left_on_the_cpu_is_refused_as_triton_does(machine):

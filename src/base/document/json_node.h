@@ -38,7 +38,8 @@ class JsonNode {
   void keys(std::initializer_list<const char*> known) const {
     if (!value_.is_object()) fail(fmt::format("expected an object, got {}", value_.type_name()));
     for (const auto& [key, item] : value_.items())
-      if (std::find_if(known.begin(), known.end(), [&](const char* k) { return key == k; }) == known.end())
+      if (std::find_if(known.begin(), known.end(), [&, &key = key](const char* k) { return key == k; }) ==
+          known.end())
         fail(fmt::format("unknown key \"{}\"; known here: {}", key, fmt::join(known, ", ")));
   }
 

@@ -92,7 +92,7 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     const Slot base = op.s[signature(op).flow() == Flow::copy_async ? 1 : 0];
     const uint32_t known = base == no_slot ? 0 : origins_.lanes(warp, base);
     if (known | symbol)
-      each_access(warp, op, mask, [&](const MemoryAccess& access) {
+      each_access(warp, op, mask, [&, &symbol = symbol](const MemoryAccess& access) {
         // An address of one variable added to that of another is of none.
         const bool of_base = known >> access.lane & 1;
         const Origin from = !of_base ? symbol : symbol ? Origin{0} : origins_.at(warp, base, access.lane);

@@ -1,6 +1,10 @@
 // sfu::ex2, rcp and rsq without branches and in words of 32 bits, so that the compiler makes vectors of them:
 // kernels of this field spend much of their time in ex2. The same bits as special_function_unit.h.
 #pragma once
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include "src/base/vm/interpolation.h"
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/rounding.h"
@@ -103,13 +107,17 @@ struct Table {
 template <int count>
 inline void look_up(const int32_t* table, const int32_t* index, int32_t* to) {
   typedef int32_t Words __attribute__((vector_size(64), may_alias));
+  const auto pick = [](Words low, Words high, Words at) {
+    return reinterpret_cast<Words>(_mm512_permutex2var_epi32(
+        reinterpret_cast<__m512i>(low), reinterpret_cast<__m512i>(at), reinterpret_cast<__m512i>(high)));
+  };
   const auto* words = reinterpret_cast<const Words*>(table);
   for (int i = 0; i < 32; i += 16) {
     const Words at = *reinterpret_cast<const Words*>(index + i), within = at & 31;
-    Words found = __builtin_shuffle(words[0], words[1], within);
+    Words found = pick(words[0], words[1], within);
 #pragma GCC unroll 4
     for (int from = 32; from < count; from += 32)
-      found = at >= from ? __builtin_shuffle(words[from / 16], words[from / 16 + 1], within) : found;
+      found = at >= from ? pick(words[from / 16], words[from / 16 + 1], within) : found;
     *reinterpret_cast<Words*>(to + i) = found;
   }
 }
