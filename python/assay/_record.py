@@ -58,8 +58,10 @@ class Record:
         return cls(**{name: _read(given[key], kind) for name, (key, kind) in cls._kinds.items() if key in given})
 
     def to_json(self) -> dict[str, Any]:
-        """As `json.dumps` takes it; NaN and infinities are the strings "nan", "inf", "-inf"."""
-        return {key: _written(getattr(self, name)) for name, (key, _) in self._kinds.items()}
+        """As `json.dumps` takes it; NaN and infinities are the strings "nan", "inf", "-inf". A field that this version
+        knows and its maker did not is left out."""
+        given = {key: (getattr(self, name), kind) for name, (key, kind) in self._kinds.items()}
+        return {key: _written(value) for key, (value, kind) in given.items() if value is not None or kind is not None}
 
 
 class Document(Record):

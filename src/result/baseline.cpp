@@ -24,7 +24,8 @@ struct Identities {
   void add(const Verification& v) {
     for (std::string& identity : identities_of(v)) whole.insert(std::move(identity));
     all_undiagnosed.insert(undiagnosed_identity_of(v));
-    if (v.diagnosis.empty()) left_undiagnosed.insert(undiagnosed_identity_of(v));
+    for (const SameDefect& other : v.also) all_undiagnosed.insert(v.kernel + "/" + other.cause);
+    if (!names_its_cause(v)) left_undiagnosed.insert(undiagnosed_identity_of(v));
   }
 };
 
@@ -46,7 +47,7 @@ void compare_with_baseline(const Baseline& baseline, FuzzRun& run) {
       if (others.whole.contains(identity)) return true;
     // A run out of time has no diagnosis: then all else decides.
     const std::string undiagnosed = undiagnosed_identity_of(v);
-    return v.diagnosis.empty() ? others.all_undiagnosed.contains(undiagnosed)
+    return !names_its_cause(v) ? others.all_undiagnosed.contains(undiagnosed)
                                : others.left_undiagnosed.contains(undiagnosed);
   };
   Identities earlier, now;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace assay {
@@ -35,10 +36,16 @@ std::string with_shape_for_line(const Verification& v) {
 
 }  // namespace
 
+bool names_its_cause(const Verification& v) {
+  constexpr std::string_view kNoName[] = {"formula-differs", "rounding-beyond-declared", "unexplained"};
+  return !v.diagnosis.empty() &&
+         std::find(std::begin(kNoName), std::end(kNoName), v.diagnosis.front().cause) == std::end(kNoName);
+}
+
 std::string identity_of(const Verification& v) {
   if (v.cause.empty()) return {};
   std::string identity = undiagnosed_identity_of(v);
-  if (!v.diagnosis.empty()) identity += "/" + v.diagnosis.front().cause;
+  if (names_its_cause(v)) identity += "/" + v.diagnosis.front().cause;
   return identity;
 }
 

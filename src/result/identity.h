@@ -11,6 +11,8 @@ namespace assay {
 /// text of the cause's source line is known its shape (shape_of) stands in place of its number: lines added
 /// above, and names changed, do not make a finding a new one. Empty for a run without a finding.
 std::string identity_of(const Verification&);
+/// Whether the first diagnosis says more than that there is a fault: else a run with more time may name it.
+bool names_its_cause(const Verification&);
 /// The same without the diagnosis, which a run out of time has not come to.
 std::string undiagnosed_identity_of(const Verification&);
 

@@ -33,16 +33,13 @@ std::set<std::string> reasons_of(const Verification& v) {
   return reasons;
 }
 
-/// Causes that say only that there is a fault.
-constexpr std::string_view kNoName[] = {"formula-differs", "rounding-beyond-declared", "unexplained"};
 constexpr double kNamed = 0.5;
 
 /// What the kernel computes instead, in words; empty where that is not known.
 std::string named_by(const Verification& v) {
-  if (v.diagnosis.empty() || v.diagnosis.front().score < kNamed) return "";
+  if (!names_its_cause(v) || v.diagnosis.front().score < kNamed) return "";
   const Diagnosis& d = v.diagnosis.front();
-  const bool names = std::find(std::begin(kNoName), std::end(kNoName), d.cause) == std::end(kNoName);
-  return names ? d.cause + ": " + d.explanation : "";
+  return d.cause + ": " + d.explanation;
 }
 
 /// Findings that show one defect.

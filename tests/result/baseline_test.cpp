@@ -54,6 +54,11 @@ TEST(Baseline, ARunOutOfTimeForADiagnosisKnowsTheFindingAllTheSame) {
   EXPECT_EQ(late.findings[0].known, true);
   compare_with_baseline({"b.json", {plain}}, early);
   EXPECT_EQ(early.findings[0].known, true);
+  Verification vague = explained;
+  vague.diagnosis[0].cause = "formula-differs";
+  FuzzRun half = run_of({vague});
+  compare_with_baseline({"b.json", {explained}}, half);
+  EXPECT_EQ(half.findings[0].known, true) << "that the formula differs is no other cause";
   Verification other = explained;
   other.diagnosis[0].cause = "mask-off-by-one";
   FuzzRun another = run_of({other});

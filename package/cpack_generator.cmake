@@ -1,0 +1,5 @@
+# An archive has a folder of its own; a .deb begins at the root.
+set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY OFF)
+if(CPACK_GENERATOR STREQUAL "TXZ")
+  set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+endif()
