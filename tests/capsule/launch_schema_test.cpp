@@ -1,5 +1,5 @@
-// src/capsule/launch.schema.json says what the reader takes: every launch file of the tree goes through both, and
-// they know the same keys.
+// src/capsule/launch.schema.json says what the reader takes: every launch file of the tree goes through both,
+// and they know the same keys.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ json schema() {
   return json::parse(std::ifstream(ASSAY_SOURCE_DIR "/src/capsule/launch.schema.json"));
 }
 
-/// The document's launches by entries of these names, and PTX that has them: names of templates are none in PTX.
+/// The document's launches by entries of these names, and PTX that has them; templates have none.
 std::string with_entries(json& document) {
   std::string ptx = ".version 7.8\n.target sm_80\n.address_size 64\n";
   for (json& step : document.at("launches")) {
@@ -64,14 +64,16 @@ const json kWhole = json::parse(R"j({
   "sizes": {"a": 4, "b": {"value": 64, "from": 32, "to": 96, "multiple": 32}},
   "tensors": {
     "x": {"dtype": "bf16", "shape": ["a", "b"], "values": "normal", "use": "in_out"},
-    "v": {"dtype": "fp32", "shape": ["a", 2], "values": [1, 2, 3, "a", 5, 6, 7, 8], "strides": [3, 1], "use": "in"},
+    "v": {"dtype": "fp32", "shape": ["a", 2], "values": [1, 2, 3, "a", 5, 6, 7, 8], "strides": [3, 1],
+          "use": "in"},
     "w": {"dtype": "u8", "shape": [1024], "use": "workspace"},
     "p": {"dtype": "i32", "shape": [8], "values": {"integers": [0, "a"]}, "in": "w", "offset": 16},
     "f": {"dtype": "fp32", "shape": [8], "values": {"fill": 0.5}, "partly": true}},
   "launches": [
     {"fill": "w", "bytes": 8, "pattern": 1, "width": 4},
     {"copy": {"pointer": "w", "offset": 8}, "to": "f", "bytes": 4},
-    {"function": "f", "grid": ["a", 1, 2], "block": 32, "cluster": [2, 1, 1], "shared": "64 * a", "cooperative": false,
+    {"function": "f", "grid": ["a", 1, 2], "block": 32, "cluster": [2, 1, 1], "shared": "64 * a",
+     "cooperative": false,
      "arguments": [null, "x", {"i8": 1}, {"i64": "a"}, {"f16": 0.5}, {"bytes": "00 ff"},
                    {"struct": ["x", {"f32": 1, "at": 16}], "size": 32},
                    {"tensor_map": "x", "box": [2, 64], "swizzle": 128, "outside": "nan", "steps": [1, 1]}]}]

@@ -52,7 +52,7 @@ TEST(CallGraph, AddressesOfVariablesLeadToTheFramesTheyWereTakenIn) {
       "sub.u32 %w, %v, 1; st.param.b32 [i], %w; st.param.b64 [j], %here; call (o), outer, (i, j);\n"
       "END: ld.local.u32 %w, [box]; ld.u32 %v, [%up]; mad.lo.u32 %v, %v, 10, %w; st.u32 [%up], %v;\n"
       "st.param.b32 [r], %w; ret; }\n";
-  // Each adds its box, which those below have changed, to ten times the one above: 0 into 1: 10, into 2: 30, ...
+  // Each adds its box, which those below have changed, to ten times the one above: 10, 30, ...
   const std::string body =
       ".param .b32 i; .param .b64 j; .param .b32 o; .local .align 8 .b8 top[8]; mov.u64 %rd1, top;\n"
       "cvta.local.u64 %rd1, %rd1; st.u32 [%rd1], %a; st.param.b32 [i], 3; st.param.b64 [j], %rd1;\n"

@@ -82,6 +82,7 @@ const char* const kUnusual[] = {
     "ld.global.v4.b32 {%r1, %r2, %r3, _}, [%rd1+16];",
     "st.shared.v2.b64 [%r1], {%rd1, %rd2};",
     "red.global.add.f32 [%rd1], %f1;",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %r2, [%r3];",
     "atom.shared.cas.b32 %r1, [%r2], %r3, %r4;",
     "atom.global.add.v2.f32 {%f1, %f2}, [%rd1], {%f3, %f4};",
     "cp.async.ca.shared.global [%r1], [%rd1], 16, %r2;",

@@ -1,5 +1,5 @@
-// Which functions of a module can lead to which. A function's registers, variables and parameters have one place;
-// those that lead to themselves keep theirs in frames of a stack (decode_recursion.cpp).
+// Which functions of a module can lead to which. A function's registers, variables and parameters have one
+// place; those that lead to themselves keep theirs in frames of a stack (decode_recursion.cpp).
 #pragma once
 #include <cstdint>
 #include <string>

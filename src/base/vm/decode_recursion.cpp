@@ -1,5 +1,5 @@
-// Functions that lead to themselves: their variables, parameters and, during calls, registers lie in frames of a
-// stack in each thread's local memory, which ops made here keep like any program's own.
+// Functions that lead to themselves: their variables, parameters and, during calls, registers lie in
+// frames of a stack in each thread's local memory, which ops made here keep like any program's own.
 #include "src/base/vm/decoder.h"
 
 namespace assay::vm {
@@ -86,8 +86,8 @@ const char* form_of(bool loads, int64_t bytes) {
 
 }  // namespace
 
-/// (from, to, bytes) between the caller's variables and the callee's parameters, each in its own frame where it has
-/// any.
+/// (from, to, bytes) between the caller's variables and the callee's parameters, each in its own frame
+/// where it has any.
 void Decoder::copy_frames(const Op& like, const std::vector<Slot>& triples, bool to_callee, int32_t callee,
                           std::vector<Op>& made) {
   const int64_t behind = has_frames(function_) ? frame_bytes_.at(function_) : 0;
@@ -110,8 +110,8 @@ void Decoder::copy_frames(const Op& like, const std::vector<Slot>& triples, bool
     }
 }
 
-/// The caller's registers into its frame, or back; predicates as words. Of all lanes that are here: those that the
-/// call leaves out keep what they have.
+/// The caller's registers into its frame, or back; predicates as words. Of all lanes that are here:
+/// those that the call leaves out keep what they have.
 void Decoder::keep_registers(const Op& like, bool restore, std::vector<Op>& made) {
   Op all = like;
   all.guarded = false, all.guard = no_slot;
