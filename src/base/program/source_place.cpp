@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "src/base/ptx/inlined_frames.h"
+
 namespace assay {
 namespace {
 
@@ -42,8 +44,7 @@ std::string place_with_ptx_line(const SourceLocation& where) {
 
 SourceLocation own_place(const SourceLocation& where) {
   const std::vector<std::string>& frames = where.frames;  // none of them is the toolkit's
-  const std::string line = fmt::format("{}:{}", where.file, where.line);
-  if (frames.empty() || std::find(frames.begin(), frames.end(), line) != frames.end()) return where;
+  if (frames.empty() || !ptx::is_of_toolkit(where.file)) return where;
   SourceLocation own = where;
   const size_t colon = frames.front().rfind(':');
   own.file = frames.front().substr(0, colon);
