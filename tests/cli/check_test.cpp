@@ -148,7 +148,7 @@ TEST_F(Check, AFolderIsFuzzedLikeItsLaunchFile) {
   std::filesystem::copy_file(folder / "row_norm.ptx", folder / "in/row_norm.ptx");
   const Ran ran = run_assay("fuzz in --cases 5 --seed 1", folder);
   EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("pass  5 runs"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("pass  5 cases"), ran.out.npos) << ran.out;
 }
 
 TEST_F(Check, SizesThatAreNotMeantAreNotRun) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The archive that `./assay package` makes: at most 42 MB (kernels' texts packed by kernel in place of one by one would take half of it); nothing needed but the C library, no symbol newer than glibc 2.34; licences
+# The archive that `./assay package` makes: at most 42 MB (the texts of kernels packed together would take half of it);
+# nothing needed but the C library, no symbol newer than glibc 2.34; licences
 # inside; from nothing but it, a verdict, in two seconds to the first case; a C program by find_package and by pkg-config.
 # $1: the folder of archives, $2: the root of the tree. Skipped (77) where no archive was made.
 set -euo pipefail
 packages=$1 root=$2
-archive=$(find "$packages" -maxdepth 1 -name 'assay-*.tar.xz' 2>/dev/null | sort | tail -n 1)
+archive=$(find "$packages" -maxdepth 1 -name 'assay-*.tar.xz' 2>/dev/null | sort | tail -n 1) || true
 [[ -n $archive ]] || { echo "no archive in $packages: ./assay package makes one"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
