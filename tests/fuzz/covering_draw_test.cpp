@@ -21,7 +21,7 @@ std::vector<Case> drawn(const Kernel& kernel, const Operator& op, FeaturePairs& 
   return cases;
 }
 
-/// Fewer than a minute's cases of the slowest kernel on two busy cores; a third more where there are most pairs.
+/// Fewer than a minute's cases of the slowest kernel on two busy cores; more where there are most pairs.
 TEST(CoveringDraw, TwoHundredAndFortyCheapCasesShowNineteenInTwentyPairsOfEveryKernel) {
   for (const Kernel& kernel : kernels()) {
     const Operator& op = find_operator(kernel.operator_name);
