@@ -98,6 +98,16 @@ TEST(ExactRun, SlackHasTheDigitsOfADoubleWhereMuchOfItCancels) {
   for (size_t t = 0; t < 32; ++t) EXPECT_NEAR(o.slack[t], expected, 1e-3 * expected) << t;
 }
 
+/// 4 x^2 (x log2 e) of a tensor core less the same by products: what the operands' roundings are is no slope; the sums are 134.
+TEST(ExactRun, SlackOfATensorCoreHasTheDigitsOfADouble) {
+  const ExactOutput o = exact_of(program_of(
+      "shfl.sync.idx.b32 %x, %x, 5, 31, -1; mul.rn.f32 %f1, %x, %x; mul.rn.f32 %f2, %x, 0f3FB8AA3B;"
+      "mov.b32 %b1, %f1; mov.b32 %b2, %f2; mov.f32 %f4, 0f00000000;"
+      "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f5, %f6, %f7, %f8}, {%b1, %b1}, {%b2},"
+      "{%f4, %f4, %f4, %f4}; mul.rn.f32 %f3, %f1, %f2; fma.rn.f32 %r, %f3, 0fC0800000, %f5;"));
+  for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 0x1p-53 * 134) << t;
+}
+
 TEST(ExactRun, ShortConstantsMeanThemselves) {
   for (const char* literal : {"0f3F000000", "0f3D800000", "0f437F0000", "0f447A0000"}) {
     const ExactOutput o = exact_of(program_of(fmt::format("mul.rn.f32 %r, %x, {};", literal)));

@@ -42,7 +42,7 @@ struct ErrorTrace<parts_count>::Fragments {
     m.bound[row][column] = from.bound[lane];
     if (plan.strict) m.bound[row][column] += kSumRoundoff * std::fabs(from.error[lane]);
     if constexpr (parts_count > 0) {
-      m.exact[row][column] = static_cast<float>(m.value[row][column] + m.error[row][column]);
+      m.exact[row][column] = m.value[row][column] + m.error[row][column];
       with_parts |= !from.exact;
       for (int p = 0; p < plan.parts; ++p) m.part[p][row][column] = sign * from.part[p][lane];
     }
