@@ -117,9 +117,9 @@ struct ChunkErrors {
                           std::max(contraction(dtype, places), by_channel ? gamma(places / 4 + 2) : 0),
                           by_channel ? 4 * weight * (1 + 4 * weight) : weight})) {}
 
-  /// x e^.. S: both rounded to the operand's format; `scaled`: x times the scale first.
+  /// x e^.. S: rounded to the operand's format, x where anything decays; `scaled`: x times the scale first.
   double of_state(bool scaled = false) const {
-    return compounded({operand_error(dtype, 2), weight, scaled ? 2 * u : 0});
+    return compounded({operand_error(dtype, gates || scaled ? 2 : 1), weight, scaled ? 2 * u : 0});
   }
   /// A score as an operand; the other is one already.
   double of_pair(bool scaled = false) const {

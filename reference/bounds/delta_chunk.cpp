@@ -50,7 +50,7 @@ class Passing {
  public:
   Passing(const DeltaSlice& f, const NormState& s, const BoundModel& model)
       : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths) {
-    for (size_t i = 0; i < most_.size(); ++i) most_[i] += s.excess[i];
+    for (size_t i = 0; i < most_.size(); ++i) paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i];
     weights_.assign(static_cast<size_t>(f.K), 1), weights_up_ = weights_;
   }
   void decay(const DeltaFactors& token) {
@@ -116,7 +116,7 @@ void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
 
 TileReads empty_reads(int64_t n, int64_t V) {
   const TileMatrix zeros(n, V);
-  return {zeros, zeros, zeros, zeros, {}, {}, zeros};
+  return {zeros, zeros, zeros, zeros, {}, {}, {}, zeros};
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ bool in_chunks(const Arithmetic& a) {
 NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
   const auto n = static_cast<size_t>(j), i = static_cast<size_t>(c) * s.own.size() + n;
   if (!s.in_chunk()) return {s.S[i], s.own[n]};
-  return {s.S[i], s.own[n], s.excess[i], s.paths[i]};
+  return {s.S[i], s.own[n], s.excess[i], s.path(i)};
 }
 NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
   NormEntry y = column_entry(s, c, j);
@@ -167,7 +167,7 @@ void DeltaStates::advance(int64_t t, NormState& s) const {
   const NormStep step = token.forward(slice_, t);
   if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, s);
   if (t % arithmetic_.chunk == 0) s = found_by(t, s);
-  recurrence_.advance_in_chunk(step, token.rho, updates_.row(t), residuals_.row(t), s);
+  recurrence_.advance_in_chunk(step, token.rho, token.contraction, updates_.row(t), residuals_.row(t), s);
 }
 
 void DeltaStates::take_tile(int64_t first, const NormState& s) {
@@ -185,6 +185,7 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
                  reads);
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
+    reads.contractions.push_back(token.contraction);
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
   }
   TileUpdates made = updates_of(tile_of(slice_, first, tokens, arithmetic_), reads, arithmetic_, s.declared);
@@ -208,7 +209,7 @@ void DeltaAdjoints::read_out(int64_t t, NormState& G) {
   if (!in_chunks(arithmetic_)) return recurrence_.advance(step, {1}, G);
   if (t + 1 == slice_.T || (t + 1) % arithmetic_.chunk == 0) finish(G), recurrence_.enter_chunk(G);
   if (t < first_) take_tile(t, G);
-  recurrence_.advance_in_chunk(step, {1}, nullptr, nullptr, G);
+  recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, G);
 }
 
 void DeltaAdjoints::advance(int64_t t, NormState& G) {
@@ -219,7 +220,7 @@ void DeltaAdjoints::advance(int64_t t, NormState& G) {
   std::vector<double> entering(static_cast<size_t>(slice_.V));
   for (size_t j = 0; j < entering.size(); ++j)
     entering[j] = std::fabs(token.rates[0]) * residuals_(i, static_cast<int64_t>(j)) * kUp;
-  recurrence_.advance_in_chunk(step, token.rho, updates_.row(i), entering.data(), G);
+  recurrence_.advance_in_chunk(step, token.rho, token.contraction, updates_.row(i), entering.data(), G);
 }
 
 double DeltaAdjoints::residual(int64_t t, int64_t j) const {
@@ -242,6 +243,8 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
     passing.decay(token);
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
+    reads.contractions.push_back(token.contraction);
+    reads.contractions.back().gain *= beta;
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
   }
   const DeltaTile tile = tile_of(slice_, first_, tokens, arithmetic_).backwards();

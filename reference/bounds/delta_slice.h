@@ -54,6 +54,7 @@ struct DeltaSlice {
 struct DeltaFactors {
   std::vector<double> g, decayed, minus_decayed, minus, rates, rho;
   double reach;  ///< at least the product of 1 + its magnitudes
+  Contraction contraction;
 
   DeltaFactors(const DeltaSlice& f, int64_t t) {
     const double beta = f.p.inputs[f.at.beta].present ? at(f.p.inputs[f.at.beta], t, 0) : 1;
@@ -76,6 +77,7 @@ struct DeltaFactors {
       // Without decay and within the sphere the norm is one, to the last bit.
       rho.push_back(std::fmax(1, along) * widest * (widest == 1 ? 1 : 1 + 0x1p-50));
     }
+    contraction = Contraction(rates.empty() ? 0 : rates[0], square, widest);
     reach = (1 + std::fabs(beta)) * ones_plus_sum(f.k, t) * ones_plus_sum(f.v, t);
     if (f.p.inputs[f.at.beta_v].present) reach *= ones_plus_sum(f.p.inputs[f.at.beta_v], t);
   }

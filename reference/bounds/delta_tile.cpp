@@ -77,7 +77,9 @@ double times(const TileMatrix& a, const TileMatrix& x, int64_t i, int64_t column
 }  // namespace
 
 DeltaTile::DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, double solve)
-    : system(system), unit(unit), exact(inverse_of(system, unit)) {
+    : system(system), unit(unit), sums(system), exact(inverse_of(system, unit)) {
+  for (size_t i = 0; i < sums.values.size(); ++i)
+    sums.values[i] = std::fabs(sums.values[i]) + kOwn * unit.values[i];
   TileMatrix F = unit;
   for (size_t i = 0; i < F.values.size(); ++i)
     F.values[i] = solve * F.values[i] + (1 + solve) * decays.values[i] * kUp;
@@ -87,7 +89,8 @@ DeltaTile::DeltaTile(const TileMatrix& system, const TileMatrix& unit, const Til
 
 DeltaTile DeltaTile::backwards() const {
   DeltaTile y;
-  y.system = turned(system), y.unit = turned(unit), y.exact = turned(exact), y.inverse = turned(inverse);
+  y.system = turned(system), y.unit = turned(unit), y.sums = turned(sums), y.exact = turned(exact),
+  y.inverse = turned(inverse);
   y.residual = turned(product(product(exact, residual), unit));
   return y;
 }
@@ -96,7 +99,7 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
                        std::vector<double> error) {
   const int64_t n = in.y.rows, V = in.y.columns;
   TileUpdates out{TileMatrix(n, V), TileMatrix(n, V)};
-  TileMatrix u(n, V), off(n, V), w(n, V);
+  TileMatrix u(n, V), off(n, V), w(n, V), du(n, V);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < V; ++j) {
       double sum = in.y(i, j), terms = std::fabs(sum);
@@ -116,13 +119,16 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
         kUnderflowEvents * a.underflow * static_cast<double>(n) * of_unit * of_unit * (1 + largest);
     for (int64_t j = 0; j < V; ++j) {
       double& e = error[static_cast<size_t>(j)];
-      const double known =
-          std::fabs(u(i, j)) + times(tile.exact, off, i, j) + in.reading[static_cast<size_t>(i)] * e;
-      double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost;
-      eps += a.solved * w(i, j) + a.update * known;
-      eps = a.update < 1 ? eps / (1 - a.update) * kUp : HUGE_VAL;
-      out.residual(i, j) = eps, out.update(i, j) = (known + eps) * kUp;
-      e = (in.carried(i, j) * e + in.entering[static_cast<size_t>(i)] * eps) * kUp;
+      const auto row = static_cast<size_t>(i);
+      const double own = std::fabs(u(i, j)) + times(tile.exact, off, i, j);
+      const double known = own + in.reading[row] * e, solved = a.solved * w(i, j);
+      double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost + solved;
+      for (int64_t m = 0; m < i; ++m) eps += tile.sums(i, m) * du(m, j) * kUp;
+      const double made = a.update < 1 ? (known + eps) / (1 - a.update) * kUp : HUGE_VAL;
+      du(i, j) = solved + a.update * made, eps = (eps + a.update * made) * kUp;
+      const Contraction& contraction = in.contractions[row];
+      out.residual(i, j) = eps, out.update(i, j) = (contraction.known ? own : known + eps) * kUp;
+      e = contraction.after(e, eps, in.carried(i, j), in.entering[row]) * kUp;
     }
   }
   // What overflows meets the zeros of other tokens in the same products: 0 times infinity, in all of its
@@ -130,6 +136,7 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
   for (int64_t j = 0; j < V; ++j) {
     double most = 0;
     for (int64_t i = 0; i < n; ++i) most = std::fmax(most, std::fmax(w(i, j), out.update(i, j)));
+    most = std::fmax(most, error[static_cast<size_t>(j)]);
     for (int64_t i = 0; i < n; ++i) out.residual(i, j) = unless_over(most, out.residual(i, j));
   }
   return out;

@@ -8,20 +8,18 @@
 // and |X^| <= |X| (1 + F |X^|) is a triangular system itself, so that nothing is assumed to be small. Any
 // inverse may err by what `solve` tells: substitution by little, a series by as much as its terms grow to.
 //
-// Of the states that follow from u^ - du (norm_recurrence.h) the rule token by token misses
-//   eps = (1 + N) (u^ - du) - y = R y^ + dy,    so that    e_t <= rho_t e_{t-1} + ||k_t|| |eps_t|,
-// and those that follow from u^ differ from them by the sum of the tile's k du^T, decayed since: at every
-// token ||k_t|| |du_t| more, which no later token of the tile takes out again, and none makes longer than
-// rho does. So |eps| + |du| is what enters at a token, and at most that lies between u^ and beta r.
+// By the rule token by token u^ misses
+//   eps = (1 + N) u^ - y = R y^ + dy + (1 + N) du,
+// which the recurrences of norm_recurrence.h take from token to token: at most that lies between u^ and beta r.
 //
 // Backwards, du_i = k_i^T G_i, with G of which later tokens have taken theirs, is (1 + N^T) du = y, y what is
 // read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one,
-//   X^ (1 + N) = 1 + X R (1 + N),    eps = (X R (1 + N))^T y^ + dy.
+//   X^ (1 + N) = 1 + X R (1 + N),    eps = (X R (1 + N))^T y^ + dy + (1 + N^T) du.
 #pragma once
 #include <cstdint>
 #include <vector>
 
-#include "reference/arithmetic.h"
+#include "reference/bounds/norm_recurrence.h"
 
 namespace assay {
 
@@ -44,6 +42,7 @@ struct TileMatrix {
 struct DeltaTile {
   TileMatrix system;    ///< 1 + N, in doubles
   TileMatrix unit;      ///< 1 + |N|, term by term
+  TileMatrix sums;      ///< 1 + |N|, as the sums are
   TileMatrix exact;     ///< |X|
   TileMatrix inverse;   ///< |X^|
   TileMatrix residual;  ///< |R|
@@ -66,11 +65,13 @@ struct TileReads {
   /// Of each row: by how much the state's error enters its update, and eps then the state's error; n x V:
   /// what that is multiplied by on the way to the next row.
   std::vector<double> reading, entering;
+  std::vector<Contraction> contractions;
   TileMatrix carried;
 };
 
 struct TileUpdates {
-  TileMatrix update, residual;  ///< at least |u^| and |eps| + |du|
+  TileMatrix update;    ///< at least |u|, of tokens of which no contraction is known |u^|
+  TileMatrix residual;  ///< at least |eps|
 };
 
 /// `error`: of each column of the state before the tile.

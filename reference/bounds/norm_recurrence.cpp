@@ -28,6 +28,15 @@ double norm(const double* x, int64_t n) {
   return std::sqrt(sum) * (1 + 0x1p-40);
 }
 
+Contraction::Contraction(double beta, double square, double widest) {
+  // Below a sixteenth an update's share is larger than what its token alone can make of the error.
+  constexpr double kLeast = 0x1p-4, kUp = 1 + 0x1p-40;
+  const double rest = 2 - beta * square * kUp;
+  known = beta > 0 && widest <= 1 && rest >= kLeast;
+  if (!known) return;
+  gain = kUp / std::sqrt(beta * rest), share = 2 * beta / rest * kUp;
+}
+
 NormRecurrence::NormRecurrence(int64_t K, int64_t V, const Arithmetic& declared, double underflow)
     : K_(K), V_(V), own_(of_double(K), kOwnUnderflow), declared_(declared, underflow) {}
 
@@ -130,7 +139,8 @@ void NormRecurrence::step(const NormStep& s, std::vector<double>& state) const {
   }
 }
 
-void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<double>& rho, const double* update,
+void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<double>& rho,
+                                      const Contraction& contraction, const double* update,
                                       const double* residual, NormState& state) const {
   const Arithmetic& a = declared_.arithmetic;
   const auto V = static_cast<size_t>(V_);
@@ -143,27 +153,33 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
     for (size_t j = 0; j < V; ++j) {
       const size_t i = static_cast<size_t>(c) * V + j;
       const double written = size * (update ? update[j] : std::fabs(s.columns[j]));
-      const double crossing = state.paths[i] + state.entering[j];
+      const double crossing = state.path(i) + state.entering[j];
       state.excess[i] = e * ((1 + d) * state.excess[i] + d * crossing) * raise;
       state.paths[i] = (e * state.paths[i] + written) * raise;
       state.updates[i] = (e * state.updates[i] + written) * raise;
     }
+    double& spread = state.spread[static_cast<size_t>(c)];
+    spread = (e * e * spread + contraction.share * factor[c] * factor[c]) * raise;
   }
   add_errors(s, own_, magnitudes(state), rho, state.own);
   step(s, state.S);
+  const double lost = kUnderflowEvents * a.underflow * static_cast<double>(K_) * (1 + length);
   for (size_t j = 0; j < V; ++j) {
-    const double eps = residual ? length * residual[j] : 0;
-    const double lost = kUnderflowEvents * a.underflow * static_cast<double>(K_) * (1 + length);
-    double& e = state.declared[j];
-    e = (rho[j % rho.size()] * e + eps + lost) * raise;
-    for (int64_t c = 0; c < K_; ++c)
-      if (!(state.paths[static_cast<size_t>(c) * V + j] + e < kOverflow)) e = HUGE_VAL;
+    const double eps = residual ? residual[j] : 0, entered = contraction.gain * eps;
+    double &e = state.declared[j], &reach = state.reach[j], most = 0;
+    e = (contraction.after(e, eps, rho[j % rho.size()], length) + lost) * raise;
+    reach = contraction.known ? std::sqrt(reach * reach + 2 * entered * entered)
+                              : std::fmax(rho[j % rho.size()], 1) * reach + length * eps;
+    reach = (reach + lost) * raise;
+    for (int64_t c = 0; c < K_; ++c) most = std::fmax(most, state.path(static_cast<size_t>(c) * V + j));
+    if (!(most + e < kOverflow)) e = reach = HUGE_VAL;
   }
 }
 
 void NormRecurrence::enter_chunk(NormState& state) const {
   state.updates.assign(state.S.size(), 0), state.excess = state.updates;
-  state.paths.resize(state.S.size()), state.entering = state.declared;
+  state.spread.assign(static_cast<size_t>(K_), 0);
+  state.paths.resize(state.S.size()), state.entering = state.reach = state.declared;
   for (size_t i = 0; i < state.S.size(); ++i) state.paths[i] = state.most(i);
 }
 
@@ -174,14 +190,14 @@ void NormRecurrence::leave_chunk(NormState& state) const {
     double sum = kUnderflowEvents * a.underflow * static_cast<double>(K_);
     sum *= sum;
     for (size_t i = j; i < state.S.size(); i += V) {
-      const double written =
-          (state.excess[i] + a.write * (state.updates[i] + state.excess[i])) * (1 + a.boundary);
-      const double end = written + a.boundary * (state.paths[i] + state.excess[i]);
+      const double updates = state.updates[i] + state.unsure(i) + state.excess[i];
+      const double written = (state.excess[i] + a.write * updates) * (1 + a.boundary);
+      const double end = written + a.boundary * (state.path(i) + state.excess[i]);
       sum += end * end;
     }
     state.declared[j] = (state.declared[j] + a.boundary * state.entering[j] + std::sqrt(sum)) * (1 + 0x1p-30);
   }
-  state.paths.clear(), state.updates.clear(), state.excess.clear();
+  state.paths.clear(), state.updates.clear(), state.excess.clear(), state.spread.clear();
 }
 
 ElementBound store(const Storage& storage, const NormSum& x, double lost, int64_t K) {

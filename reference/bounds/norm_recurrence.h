@@ -28,6 +28,7 @@
 // Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
 // every step. |S| here is the double recurrence's, raised by that recurrence's own e_t.
 #pragma once
+#include <cmath>
 #include <vector>
 
 #include "reference/bounds/storage.h"
@@ -52,9 +53,33 @@ struct NormState {
   /// empty.
   std::vector<double> paths, updates, excess;
   std::vector<double> entering;  ///< in chunks, per column: `declared` at the chunk's start
+  std::vector<double> reach;     ///< and of that with the updates' errors
+  std::vector<double> spread;    ///< in chunks, per key channel
 
   bool in_chunk() const { return !paths.empty(); }
+  /// What updates since the chunk's start are off by, along their paths to an element.
+  double unsure(size_t i) const {
+    return std::sqrt(spread[i / own.size()]) * reach[i % own.size()] * (1 + 0x1p-40);
+  }
+  double path(size_t i) const { return paths[i] + unsure(i); }
   double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
+};
+
+/// Of a token's step: what its residual adds to an error's square is at most (gain residual)^2.
+struct Contraction {
+  bool known = false;
+  double gain = 0;   ///< 1 / sqrt(p)
+  double share = 0;  ///< of its update
+
+  Contraction() = default;
+  /// `square`: at least |k|^2; `widest`: of the decays.
+  Contraction(double beta, double square, double widest);
+
+  /// The error's norm after the step: `rho`, `length` by the triangle alone.
+  double after(double e, double residual, double rho, double length) const {
+    const double sum = rho * e + length * residual, entered = gain * residual;
+    return known ? std::fmin(sum, std::sqrt(e * e + entered * entered) * (1 + 0x1p-40)) : sum;
+  }
 };
 
 /// Where a step's decay has a part in its removal.
@@ -81,10 +106,11 @@ class NormRecurrence {
   /// `rho`: of a column's transition; one for all, or one each.
   void advance(const NormStep&, const std::vector<double>& rho, NormState&) const;
 
-  /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u^|
-  /// and |eps|; null: of a step that only writes its columns, which are exact.
-  void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const double* update,
-                        const double* residual, NormState&) const;
+  /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u|
+  /// (|u^| where the contraction is not known) and |eps|; null: of a step that only writes its columns,
+  /// which are exact.
+  void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const Contraction&,
+                        const double* update, const double* residual, NormState&) const;
   /// Begins a chunk: what a state is there stands for itself.
   void enter_chunk(NormState&) const;
   /// The end of a chunk, or of the sequence in it.
