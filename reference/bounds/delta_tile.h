@@ -10,7 +10,8 @@
 //
 // By the rule token by token u^ misses
 //   eps = (1 + N) u^ - y = R y^ + dy + (1 + N) du,
-// which the recurrences of norm_recurrence.h take from token to token: at most that lies between u^ and beta r.
+// which the recurrences of norm_recurrence.h take from token to token: at most that lies between u^ and
+// beta r.
 //
 // Backwards, du_i = k_i^T G_i, with G of which later tokens have taken theirs, is (1 + N^T) du = y, y what is
 // read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one,

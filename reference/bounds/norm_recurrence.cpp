@@ -167,7 +167,9 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
   for (size_t j = 0; j < V; ++j) {
     const double eps = residual ? residual[j] : 0, entered = contraction.gain * eps;
     double &e = state.declared[j], &reach = state.reach[j], most = 0;
+    double& response = state.response[j];
     e = (contraction.after(e, eps, rho[j % rho.size()], length) + lost) * raise;
+    response = (contraction.after(response, eps, rho[j % rho.size()], length) + lost) * raise;
     reach = contraction.known ? std::sqrt(reach * reach + 2 * entered * entered)
                               : std::fmax(rho[j % rho.size()], 1) * reach + length * eps;
     reach = (reach + lost) * raise;
@@ -176,7 +178,8 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
   }
 }
 
-void NormRecurrence::enter_chunk(NormState& state) const {
+void NormRecurrence::enter_chunk(NormState& state, double whole) const {
+  state.whole = whole, state.response.assign(static_cast<size_t>(V_), 0);
   state.updates.assign(state.S.size(), 0), state.excess = state.updates;
   state.spread.assign(static_cast<size_t>(K_), 0);
   state.paths.resize(state.S.size()), state.entering = state.reach = state.declared;
@@ -195,7 +198,9 @@ void NormRecurrence::leave_chunk(NormState& state) const {
       const double end = written + a.boundary * (state.path(i) + state.excess[i]);
       sum += end * end;
     }
-    state.declared[j] = (state.declared[j] + a.boundary * state.entering[j] + std::sqrt(sum)) * (1 + 0x1p-30);
+    double e = state.declared[j];
+    if (std::isfinite(e)) e = std::fmin(e, state.whole * state.entering[j] + state.response[j]);
+    state.declared[j] = (e + a.boundary * state.entering[j] + std::sqrt(sum)) * (1 + 0x1p-30);
   }
   state.paths.clear(), state.updates.clear(), state.excess.clear(), state.spread.clear();
 }

@@ -55,6 +55,10 @@ struct NormState {
   std::vector<double> entering;  ///< in chunks, per column: `declared` at the chunk's start
   std::vector<double> reach;     ///< and of that with the updates' errors
   std::vector<double> spread;    ///< in chunks, per key channel
+  /// In chunks: at least the norm of what the whole chunk makes of an error at its start, and per column the
+  /// norm that residuals alone have come to: an error at the end is the sum of both.
+  double whole = HUGE_VAL;
+  std::vector<double> response;
 
   bool in_chunk() const { return !paths.empty(); }
   /// What updates since the chunk's start are off by, along their paths to an element.
@@ -62,6 +66,8 @@ struct NormState {
     return std::sqrt(spread[i / own.size()]) * reach[i % own.size()] * (1 + 0x1p-40);
   }
   double path(size_t i) const { return paths[i] + unsure(i); }
+  /// The path from the chunk's start.
+  double crossing(size_t i) const { return std::fmax(paths[i] - updates[i], 0) + 0x1p-30 * paths[i]; }
   double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
 };
 
@@ -111,8 +117,8 @@ class NormRecurrence {
   /// which are exact.
   void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const Contraction&,
                         const double* update, const double* residual, NormState&) const;
-  /// Begins a chunk: what a state is there stands for itself.
-  void enter_chunk(NormState&) const;
+  /// Begins a chunk: what a state is there stands for itself. `whole`: at least the norm of its transition.
+  void enter_chunk(NormState&, double whole) const;
   /// The end of a chunk, or of the sequence in it.
   void leave_chunk(NormState&) const;
 

@@ -98,7 +98,8 @@ TEST(ExactRun, SlackHasTheDigitsOfADoubleWhereMuchOfItCancels) {
   for (size_t t = 0; t < 32; ++t) EXPECT_NEAR(o.slack[t], expected, 1e-3 * expected) << t;
 }
 
-/// 4 x^2 (x log2 e) of a tensor core less the same by products: what the operands' roundings are is no slope; the sums are 134.
+/// 4 x^2 (x log2 e) of a tensor core less the same by products: what the operands' roundings are is no
+/// slope; the sums are 134.
 TEST(ExactRun, SlackOfATensorCoreHasTheDigitsOfADouble) {
   const ExactOutput o = exact_of(program_of(
       "shfl.sync.idx.b32 %x, %x, 5, 31, -1; mul.rn.f32 %f1, %x, %x; mul.rn.f32 %f2, %x, 0f3FB8AA3B;"

@@ -28,6 +28,8 @@ struct Chunked {
   size_t T, K, V;
   /// Makes an inverse of a unit lower triangle.
   Rows (*inverse)(const Rows&);
+  /// Of updates: to the nearest, or all off the same way by nearly what is declared.
+  bool nearest = true;
   Rows o, u_, dq, dk, dv, dg, dbeta;
   std::vector<Rows> starts;  ///< S at the start of each chunk
 
@@ -45,6 +47,7 @@ struct Chunked {
     for (const auto& row : rows("beta", s.T, 1)) beta.push_back(row[0]);
     o = u_ = dv = zeros(s.T, s.V), dq = dk = dg = zeros(s.T, s.K), dbeta = zeros(s.T, 1);
   }
+  double of_update(double x) const { return nearest ? rounded(x) : x * (1 + 0.99 * u); }
   /// e^{g_{from+1} + .. + g_to}
   double weight(size_t from, size_t to, size_t c) const {
     double sum = 0;
@@ -89,7 +92,7 @@ struct Chunked {
           for (size_t i = 0; i < n; ++i) {
             double sum = 0;
             for (size_t m = 0; m <= i; ++m) sum += rounded(X[i][m] * beta[first + m]) * rounded(y[m]);
-            u_[first + i][j] = rounded(sum);
+            u_[first + i][j] = of_update(sum);
           }
         }
       }
@@ -125,7 +128,7 @@ struct Chunked {
       for (size_t i = 0; i < n; ++i) {
         double sum = 0;
         for (size_t m = i; m < n; ++m) sum += rounded(X[m][i] * beta[first + i]) * rounded(y[m]);
-        dv[first + i][j] = rounded(sum);
+        dv[first + i][j] = of_update(sum);
       }
     }
   }
@@ -196,19 +199,20 @@ Rows cut_short(const Rows& N) {
 Arithmetic declared() {
   Arithmetic a;
   a.chunk = kChunk, a.solve_tokens = kTile;
-  a.removal = a.solved = a.readout = 2.01 * u, a.update = a.write = u;
+  a.operands = 2.01 * u, a.removal = a.readout = 0x1p-40, a.solved = 2.01 * u, a.update = a.write = u;
   a.solve = a.boundary = 0x1p-40, a.decay_per_nat = 0x1p-40;
   a.underflow = 0x1p-133;  // bf16's smallest subnormal number
   return a;
 }
 
-/// narrow: one key channel, values at one token of each tile, and what they write soon replaced.
-enum class Kind { drawn, collinear, twice, narrow };
+/// narrow: one key channel, values at one token of each tile, and what they write soon replaced; ramp: of one
+/// key, values and cotangents by which all updates are as large, and all off the same way.
+enum class Kind { drawn, collinear, twice, narrow, ramp };
 
 void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p) {
   RandomShape shape;
-  shape.T = 21, shape.K = kind == Kind::narrow ? 1 : 5, shape.V = 3, shape.cotangents = true,
-  shape.dtype = Dtype::bf16;
+  shape.T = 21, shape.K = kind == Kind::narrow || kind == Kind::ramp ? 1 : 5, shape.V = 3,
+  shape.cotangents = true, shape.dtype = Dtype::bf16;
   draw_problem_of(find_operator("kda"), decay, shape, seed, p);
   Tensor &k = p.at("k"), &beta = p.at("beta");
   for (int64_t i = 0; (kind == Kind::collinear || kind == Kind::twice) && i < k.size(); ++i)
@@ -218,6 +222,13 @@ void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p) {
   Tensor& v = p.at("v");
   for (int64_t i = 0; kind == Kind::narrow && i < v.size(); ++i)
     if (i / 3 % 4 != 0) v.set(i, 0);
+  if (kind != Kind::ramp) return;
+  for (const char* name : {"initial_state", "dfinal_state", "do"})
+    for (int64_t i = 0; i < p.at(name).size(); ++i) p.at(name).set(i, name[1] == 'o' ? 1 : 0);
+  for (int64_t t = 0; t < shape.T; ++t) {
+    k.set(t, 1), beta.set(t, 1), p.at("q").set(t, 1);
+    for (int64_t j = 0; j < 3; ++j) v.set(3 * t + j, static_cast<double>(t + 1));
+  }
 }
 
 struct Judged {
@@ -243,8 +254,10 @@ Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t se
   p.problem.arithmetic = declared();
   AdjointArithmetic& d = p.problem.adjoint;
   d.state = d.adjoint = declared();
+  d.state.readout = d.adjoint.readout = 2.01 * u;
   d.value_readout = d.gate_readout = 0x1p-40, d.inner = 2.01 * u;
   Chunked chunked(p, inverse);
+  chunked.nearest = kind != Kind::ramp;
   chunked.forward();
   Judged judged;
   if (direction == forward) {
@@ -265,7 +278,7 @@ const char* const kDecays[] = {"none", "near-one", "logsigmoid", "strong", "rese
 
 TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_not_vacuous) {
   for (const Direction direction : {forward, backward})
-    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice, Kind::narrow}) {
+    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice, Kind::narrow, Kind::ramp}) {
       double largest = 0;
       for (const char* decay : kDecays)
         for (uint64_t seed = 1; seed <= 12; ++seed) {
@@ -275,6 +288,19 @@ TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_
         }
       EXPECT_GT(largest, 0.05);
     }
+}
+
+/// Rates up to 2 and unit keys, no decay: what roundings make of a bound with every token would be e^(T / 64).
+TEST(DeltaChunkBound, of_unit_keys_without_decay_stays_below_the_state) {
+  RandomProblem p;
+  RandomShape shape;
+  shape.T = 8192, shape.K = 5, shape.V = 3, shape.dtype = Dtype::bf16;
+  draw_problem_of(find_operator("kda"), "none", shape, 1, p);
+  p.problem.arithmetic = declared();
+  const ReferenceResult y = find_operator("kda").evaluate(p.problem);
+  double size = 0;
+  for (const double x : y.outputs[1].mid) size = std::fmax(size, std::fabs(x));
+  for (const double bound : y.outputs[1].bound) EXPECT_LT(bound, 4 * size);
 }
 
 TEST(DeltaChunkBound, of_an_inverse_declared_precise_sees_a_series_that_is_cut_short) {
