@@ -290,7 +290,8 @@ TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_
     }
 }
 
-/// Rates up to 2 and unit keys, no decay: what roundings make of a bound with every token would be e^(T / 64).
+/// Rates up to 2 and unit keys, no decay: what roundings make of a bound with every token would be e^(T /
+/// 64).
 TEST(DeltaChunkBound, of_unit_keys_without_decay_stays_below_the_state) {
   RandomProblem p;
   RandomShape shape;
