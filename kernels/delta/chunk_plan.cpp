@@ -117,12 +117,14 @@ struct ChunkErrors {
                           std::max(contraction(dtype, places), by_channel ? gamma(places / 4 + 2) : 0),
                           by_channel ? 4 * weight * (1 + 4 * weight) : weight})) {}
 
-  /// x e^.. S, beside the operands' formats; `scaled`: x times the scale first.
-  double of_state(bool scaled = false) const { return compounded({weight, scaled ? 2 * u : 0}); }
-  /// A score; likewise.
-  double of_pair(bool scaled = false) const { return compounded({score, scaled ? 2 * u : 0}); }
-  /// The state and, where anything decays, what reads it; a score, the other being an operand already.
-  double operands(bool scaled = false) const { return operand_error(dtype, gates || scaled ? 2 : 1); }
+  /// x e^.. S: rounded to the operand's format, x where anything decays; `scaled`: x times the scale first.
+  double of_state(bool scaled = false) const {
+    return compounded({operand_error(dtype, gates || scaled ? 2 : 1), weight, scaled ? 2 * u : 0});
+  }
+  /// A score as an operand; the other is one already.
+  double of_pair(bool scaled = false) const {
+    return compounded({score, operand_error(dtype, 1), scaled ? 2 * u : 0});
+  }
 };
 
 /// By the numbers' own descriptions (reference/arithmetic.def), with the sums as contractions of the tensor
@@ -141,7 +143,6 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   a.solve = compounded({gamma(18), e.score});
   a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
   a.update = operand_error(c.dtype, 1);
-  a.operands = e.operands();
   a.write = compounded({operand_error(c.dtype, e.gates || back ? 1 : 0), e.weight, back ? 2 * u : 0,
                         contraction(c.dtype, back ? 128 : 64)});
   a.boundary = compounded({u, e.gates ? 0x1p-25 : 0});
@@ -171,8 +172,8 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Member& member, const ResolvedC
       {paths, paths,
        gamma(over_values + 1 + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0))});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  a.inner = compounded({std::max(a.state.removal, a.adjoint.removal), a.state.operands, a.state.operands,
-                        e.of_pair(), contraction(c.dtype, 16), gamma(3 + roundings_over_channels(s.V))});
+  a.inner = compounded({std::max(a.state.removal, a.adjoint.removal), e.of_pair(), contraction(c.dtype, 16),
+                        gamma(3 + roundings_over_channels(s.V))});
   a.total = gamma(roundings_over_group(s.HV / s.H));
   return a;
 }

@@ -51,9 +51,8 @@ DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFac
 class Passing {
  public:
   Passing(const DeltaSlice& f, const NormState& s, const BoundModel& model)
-      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths), crossing_(s.paths) {
-    for (size_t i = 0; i < most_.size(); ++i)
-      paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i], crossing_[i] = s.crossing(i) + s.excess[i];
+      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths) {
+    for (size_t i = 0; i < most_.size(); ++i) paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i];
     weights_.assign(static_cast<size_t>(f.K), 1), weights_up_ = weights_;
   }
   void decay(const DeltaFactors& token) {
@@ -63,7 +62,7 @@ class Passing {
       weights_[static_cast<size_t>(c)] *= e * kUp, weights_up_[static_cast<size_t>(c)] *= up;
       for (int64_t j = 0; j < V_; ++j) {
         const auto i = static_cast<size_t>(c * V_ + j);
-        S_[i] *= e, paths_[i] *= e, most_[i] *= up, crossing_[i] *= up;
+        S_[i] *= e, paths_[i] *= e, most_[i] *= up;
       }
     }
   }
@@ -75,19 +74,17 @@ class Passing {
         S_[i] += term, paths_[i] += std::fabs(term), most_[i] += std::fabs(term) * kUp;
       }
   }
-  /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `s`: before the
-  /// tile; `scored`: at least the updates read by pairs, by their scores, per value channel.
-  void read(const double* key, const double* columns, double factor, const Arithmetic& a, const NormState& s,
-            const std::vector<double>& scored, int64_t row, TileReads& y) const {
-    const std::vector<double>&off = s.declared, &own = s.own;
+  /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `off`, `own`: what
+  /// the state's columns are off by, as declared and in doubles.
+  void read(const double* key, const double* columns, double factor, const Arithmetic& a,
+            const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const {
     const double length = length_of(key, weights_), length_up = length_of(key, weights_up_);
     const double size = std::fabs(factor);
     for (int64_t j = 0; j < V_; ++j) {
-      double sum = 0, terms = 0, most = 0, crossing = 0;
+      double sum = 0, terms = 0, most = 0;
       for (int64_t c = 0; c < K_; ++c) {
         const auto i = static_cast<size_t>(c * V_ + j);
-        const double x = std::fabs(key[c]);
-        sum += key[c] * S_[i], terms += x * paths_[i], most += x * most_[i], crossing += x * crossing_[i];
+        sum += key[c] * S_[i], terms += std::fabs(key[c]) * paths_[i], most += std::fabs(key[c]) * most_[i];
       }
       const double given = columns ? columns[j] : 0;
       const auto n = static_cast<size_t>(j);
@@ -96,9 +93,7 @@ class Passing {
       // Of the state's own error: with the length of the key, not entry by entry.
       const double moved =
           (length_up - length) * off[n] + (most - terms) + kOwn * (most + length_up * off[n]);
-      const double made = a.removal * (std::fabs(given) + most + length_up * off[n]) + moved;
-      const double read = a.operands > 0 ? a.operands * (crossing + length_up * off[n] + scored[n] * kUp) : 0;
-      y.dy(row, j) = size * ((1 + a.operands) * made + read) * kUp;
+      y.dy(row, j) = size * (a.removal * (std::fabs(given) + most + length_up * off[n]) + moved) * kUp;
       if (claims_exact(a)) y.dy(row, j) = 0;
       y.size(row, j) = (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kUp;
     }
@@ -113,19 +108,8 @@ class Passing {
 
   int64_t K_, V_;
   const BoundModel& model_;
-  std::vector<double> S_, paths_, most_, crossing_, weights_, weights_up_;
+  std::vector<double> S_, paths_, most_, weights_, weights_up_;
 };
-
-/// Adds what updates are by their scores: `rows` of `updates`, from `first` on.
-void add_scored(const std::vector<double>& scores, const TileMatrix& updates, int64_t first,
-                std::vector<double>& y) {
-  for (size_t m = 0; m < scores.size(); ++m)
-    for (size_t j = 0; j < y.size(); ++j)
-      y[j] += scores[m] * updates(first + static_cast<int64_t>(m), static_cast<int64_t>(j));
-}
-void add_spread(double spread, const NormState& s, std::vector<double>& y) {
-  for (size_t j = 0; j < y.size() && spread > 0; ++j) y[j] += spread * s.reach[j];
-}
 
 /// A tile has one matrix for all value channels: where their rates differ nothing is promised.
 void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
@@ -176,42 +160,10 @@ double norm_of_tokens(const DeltaSlice& f, int64_t first, int64_t tokens) {
   return spectral_norm(y, K) + 0x1p-28;
 }
 
-void ChunkKeys::decay(const DeltaFactors& token) {
-  for (int64_t c = 0; c < channels_; ++c) {
-    const double g = token.g[static_cast<size_t>(c)];
-    const double weight = exponential(g) * kUp;
-    for (size_t i = static_cast<size_t>(c); g != 0 && i < rows_.size(); i += static_cast<size_t>(channels_))
-      rows_[i] *= weight;
-  }
-}
-
-void ChunkKeys::add(const double* key, double share) {
-  rows_.insert(rows_.end(), key, key + channels_), shares_.push_back(share);
-}
-
-std::vector<double> ChunkKeys::scores(const double* x, double scale, size_t count) const {
-  std::vector<double> y;
-  const double* key = rows_.data();
-  for (size_t m = 0; m < count; ++m, key += channels_) {
-    double sum = 0, terms = 0;
-    for (int64_t c = 0; c < channels_; ++c) sum += x[c] * key[c], terms += std::fabs(x[c] * key[c]);
-    // The weights are raised, each by less than 2^6 kUp - 1.
-    y.push_back((std::fabs(sum) + 0x1p-30 * terms) * std::fabs(scale));
-  }
-  return y;
-}
-
-double ChunkKeys::spread(const std::vector<double>& scores) const {
-  double sum = 0;
-  for (size_t m = 0; m < scores.size(); ++m) sum += shares_[m] * scores[m] * scores[m];
-  return std::sqrt(sum) * kUp;
-}
-
 DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underflow)
-    : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), keys_(f.K) {
+    : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow) {
   if (!in_chunks(a)) return;
-  for (int64_t t = 0; t < f.T; t += a.chunk)
-    wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
+  for (int64_t t = 0; t < f.T; t += a.chunk) wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
   updates_ = residuals_ = TileMatrix(f.T, f.V);
   NormState s = start();
   for (int64_t t = 0; t < f.T; ++t) {
@@ -250,18 +202,12 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   const BoundModel model(arithmetic_);
   Passing passing(slice_, s, model);
   TileReads reads = empty_reads(n, slice_.V);
-  if (in_chunk == 0) keys_.clear();
-  const size_t earlier = keys_.count();
   for (int64_t i = 0; i < n; ++i) {
     const DeltaFactors& token = tokens[static_cast<size_t>(i)];
     const double beta = token.rates[0];
-    const double* key = row(slice_.k, first + i);
-    passing.decay(token), keys_.decay(token);
-    const std::vector<double> scores = keys_.scores(key, 1, earlier);
-    std::vector<double> scored(static_cast<size_t>(slice_.V), 0);
-    add_scored(scores, updates_, first - in_chunk, scored), add_spread(keys_.spread(scores), s, scored);
-    passing.read(key, row(slice_.v, first + i), beta, arithmetic_, s, scored, i, reads);
-    keys_.add(key, token.contraction.share);
+    passing.decay(token);
+    passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i,
+                 reads);
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
     reads.contractions.push_back(token.contraction);
@@ -273,39 +219,9 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
 }
 
-std::vector<double> DeltaStates::read_as_operands(int64_t t, const NormState& after, ChunkKeys& keys) const {
-  std::vector<double> y(static_cast<size_t>(slice_.V), 0);
-  if (!in_chunks(arithmetic_) || arithmetic_.operands == 0) return y;
-  const int64_t in_chunk = t % arithmetic_.chunk;
-  const DeltaFactors token(slice_, t);
-  const double scale = slice_.p.scale, *query = row(slice_.q, t);
-  if (in_chunk == 0) keys.clear();
-  keys.decay(token), keys.add(row(slice_.k, t), token.contraction.share);
-  const std::vector<double> scores = keys.scores(query, scale, keys.count());
-  add_scored(scores, updates_, t - in_chunk, y), add_spread(keys.spread(scores), after, y);
-  const double length = norm(query, slice_.K) * std::fabs(scale);
-  for (int64_t j = 0; j < slice_.V; ++j) {
-    double sum = length * after.entering[static_cast<size_t>(j)];
-    for (int64_t c = 0; c < slice_.K; ++c) {
-      const auto i = static_cast<size_t>(c * slice_.V + j);
-      sum += std::fabs(scale * query[c]) * (after.crossing(i) + after.excess[i]);
-    }
-    double& all = y[static_cast<size_t>(j)];
-    all = arithmetic_.operands * (all + sum) * kUp;
-  }
-  return y;
-}
-
 DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
                              double underflow)
-    : slice_(f),
-      d_o_(d_o),
-      arithmetic_(a),
-      recurrence_(f.K, f.V, a, underflow),
-      keys_(f.K),
-      queries_(f.K),
-      taken_(a.chunk, f.V),
-      first_(f.T) {}
+    : slice_(f), d_o_(d_o), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), first_(f.T) {}
 
 void DeltaAdjoints::finish(NormState& s) const {
   if (s.in_chunk()) recurrence_.leave_chunk(s);
@@ -346,25 +262,13 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
   const BoundModel model(arithmetic_);
   Passing passing(slice_, G, model);
   TileReads reads = empty_reads(n, slice_.V);
-  const int64_t end = std::min(last - last % arithmetic_.chunk + arithmetic_.chunk, slice_.T);
-  if (last + 1 == end) keys_.clear(), queries_.clear();
-  const size_t later = keys_.count();
   for (int64_t i = 0; i < n; ++i) {
     const int64_t t = last - i;
     const DeltaFactors& token = tokens[static_cast<size_t>(t - first_)];
-    const double beta = std::fabs(token.rates[0]), *key = row(slice_.k, t);
-    passing.write(row(slice_.q, t), row(d_o_, t), slice_.p.scale), queries_.add(row(slice_.q, t), 0);
-    const std::vector<double> scores = keys_.scores(key, 1, later),
-                              of_queries = queries_.scores(key, slice_.p.scale, queries_.count());
-    std::vector<double> scored(static_cast<size_t>(slice_.V), 0);
-    add_scored(scores, taken_, 0, scored), add_spread(keys_.spread(scores), G, scored);
-    for (size_t m = 0; m < of_queries.size(); ++m)
-      for (size_t j = 0; j < scored.size(); ++j)
-        scored[j] +=
-            of_queries[m] * std::fabs(at(d_o_, end - 1 - static_cast<int64_t>(m), static_cast<int64_t>(j)));
-    passing.read(key, nullptr, 1, arithmetic_, G, scored, i, reads);
-    keys_.add(key, token.contraction.share);
-    passing.decay(token), keys_.decay(token), queries_.decay(token);
+    const double beta = std::fabs(token.rates[0]);
+    passing.write(row(slice_.q, t), row(d_o_, t), slice_.p.scale);
+    passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
+    passing.decay(token);
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
     reads.contractions.push_back(token.contraction);
@@ -379,7 +283,6 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
     for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp;
   }
   forbid_rates_by_channel(slice_, made);
-  std::copy(made.update.values.begin(), made.update.values.end(), taken_.row(static_cast<int64_t>(later)));
   updates_ = made.update, residuals_ = made.residual;
 }
 

@@ -13,26 +13,6 @@ bool in_chunks(const Arithmetic&);
 /// the sphere, where the tokens are enough to reach all directions.
 double norm_of_tokens(const DeltaSlice&, int64_t first, int64_t tokens);
 
-/// Keys of a chunk's tokens as another token reads them, decayed since, in the order in which they come.
-class ChunkKeys {
- public:
-  explicit ChunkKeys(int64_t channels) : channels_(channels) {}
-
-  void clear() { rows_.clear(), shares_.clear(); }
-  void decay(const DeltaFactors&);
-  /// Of a token whose errors the reach of norm_recurrence.h covers by `share`.
-  void add(const double* key, double share);
-  size_t count() const { return shares_.size(); }
-  /// At least |x^T k| of the first `count` keys.
-  std::vector<double> scores(const double* x, double scale, size_t count) const;
-  /// What a reach is multiplied by, of these scores.
-  double spread(const std::vector<double>& scores) const;
-
- private:
-  int64_t channels_;
-  std::vector<double> rows_, shares_;
-};
-
 /// S_t, first token first.
 class DeltaStates {
  public:
@@ -48,8 +28,6 @@ class DeltaStates {
   /// At least |u^_t - beta_t r_t| of a value channel, r_t of the states that stand for the kernel's; 0
   /// where it goes token by token.
   double residual(int64_t t, int64_t j) const;
-  /// Of tokens in order: what operands' rounding makes of all that scale q_t reads, per value channel.
-  std::vector<double> read_as_operands(int64_t t, const NormState& after, ChunkKeys&) const;
 
  private:
   void take_tile(int64_t first, const NormState&);
@@ -58,7 +36,6 @@ class DeltaStates {
   const Arithmetic arithmetic_;
   const NormRecurrence recurrence_;
   std::vector<double> wholes_;      ///< norms of the chunks' transitions
-  ChunkKeys keys_;                  ///< of the chunk at hand
   TileMatrix updates_, residuals_;  ///< T x V, in chunks
 };
 
@@ -83,8 +60,6 @@ class DeltaAdjoints {
   const SliceMatrix& d_o_;
   const Arithmetic arithmetic_;
   const NormRecurrence recurrence_;
-  ChunkKeys keys_, queries_;        ///< of the chunk at hand, last first
-  TileMatrix taken_;                ///< its updates so far, likewise
   int64_t first_ = 0;               ///< of the tile at hand
   TileMatrix updates_, residuals_;  ///< of its rows, last first; |beta du^| and as residual() says
 };

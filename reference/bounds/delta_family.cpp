@@ -39,11 +39,9 @@ SliceBounds forward_bounds(const SliceProblem& p, const DeltaPlaces& places) {
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   const DeltaStates states(f, a, underflow);
   NormState s = states.start();
-  ChunkKeys keys(f.K);
   SliceBounds y(2);
   for (int64_t t = 0; t < f.T; ++t) {
     states.advance(t, s);
-    const std::vector<double> as_operands = states.read_as_operands(t, s, keys);
     const double size = norm(row(f.q, t), f.K) * std::fabs(p.scale);
     const double lost = kUnderflowEvents * underflow * (1 + std::fabs(p.scale)) * ones_plus_sum(f.q, t);
     for (int64_t j = 0; j < f.V; ++j) {
@@ -55,9 +53,7 @@ SliceBounds forward_bounds(const SliceProblem& p, const DeltaPlaces& places) {
         o.add({p.scale * at(f.q, t, c)}, entry), excess += std::fabs(p.scale * at(f.q, t, c)) * entry.error;
       }
       o.error = size * s.declared[i] + excess;
-      o = o.rounded(a.readout);
-      o.error = (1 + a.operands) * o.error + as_operands[i];
-      y[kO].push_back(store(of_o, o, lost, f.K));
+      y[kO].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
     }
   }
   states.finish(s);

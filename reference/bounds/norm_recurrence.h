@@ -66,8 +66,6 @@ struct NormState {
     return std::sqrt(spread[i / own.size()]) * reach[i % own.size()] * (1 + 0x1p-40);
   }
   double path(size_t i) const { return paths[i] + unsure(i); }
-  /// The path from the chunk's start.
-  double crossing(size_t i) const { return std::fmax(paths[i] - updates[i], 0) + 0x1p-30 * paths[i]; }
   double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
 };
 

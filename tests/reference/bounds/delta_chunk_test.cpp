@@ -199,7 +199,7 @@ Rows cut_short(const Rows& N) {
 Arithmetic declared() {
   Arithmetic a;
   a.chunk = kChunk, a.solve_tokens = kTile;
-  a.operands = 2.01 * u, a.removal = a.readout = 0x1p-40, a.solved = 2.01 * u, a.update = a.write = u;
+  a.removal = a.solved = a.readout = 2.01 * u, a.update = a.write = u;
   a.solve = a.boundary = 0x1p-40, a.decay_per_nat = 0x1p-40;
   a.underflow = 0x1p-133;  // bf16's smallest subnormal number
   return a;
@@ -254,7 +254,6 @@ Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t se
   p.problem.arithmetic = declared();
   AdjointArithmetic& d = p.problem.adjoint;
   d.state = d.adjoint = declared();
-  d.state.readout = d.adjoint.readout = 2.01 * u;
   d.value_readout = d.gate_readout = 0x1p-40, d.inner = 2.01 * u;
   Chunked chunked(p, inverse);
   chunked.nearest = kind != Kind::ramp;
