@@ -163,7 +163,8 @@ double norm_of_tokens(const DeltaSlice& f, int64_t first, int64_t tokens) {
 DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underflow)
     : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow) {
   if (!in_chunks(a)) return;
-  for (int64_t t = 0; t < f.T; t += a.chunk) wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
+  for (int64_t t = 0; t < f.T; t += a.chunk)
+    wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
   updates_ = residuals_ = TileMatrix(f.T, f.V);
   NormState s = start();
   for (int64_t t = 0; t < f.T; ++t) {
