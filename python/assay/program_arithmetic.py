@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 #: Families that a preset describes whole: no inverses, no slots, no quotients.
 _OF_PRESETS = ("gla", "simple_gla", "retention", "lightning_attn", "linear_attn", "rwkv6")
+#: Families whose own kernel in chunks of 64 declares what an inverse in chunks comes to; otherwise their first kernel,
+#: token by token, is what a function is judged by.
+_BY_OWN_KERNEL = ("delta_rule", "gated_delta_rule", "kda")
 #: One token after the other; dg as the library sums it, q dq - k dk over the tokens from its own to the end: dq and dk
 #: are sums of V products with the scale, (V + 2) 2^-24 each, their products with q and k round once, T terms are added.
 _RECURRENT = {"preset": "fp32-recurrent", "backward": {"gate_sums": "(V + T + 4) * 2^-24"}}
@@ -21,15 +24,16 @@ _FILE = re.compile(rb'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 def of(op: Operator, modules: Iterable[Module]) -> dict[str, Any]:
     """{"arithmetic": as `fuzz` takes it, "why": a line that says so}; nothing where none is known to fit, or nothing was launched."""
     launched = list(modules)
-    if op.name not in _OF_PRESETS or not launched:
+    if op.name not in _OF_PRESETS + _BY_OWN_KERNEL or not launched:
         return {}
     for module in launched:
         product = _PRODUCT.search(module.text)
         if product is not None:
             operand = product.group(2).decode()
             where = _line(module.text, product.start())
-            return _said("triton-chunk", f"matrices of {operand} are multiplied{where}")
-    return _said(_RECURRENT, "no launch multiplies matrices")
+            by_own = op.name in _BY_OWN_KERNEL
+            return _said(f"{op.name}.chunk" if by_own else "triton-chunk", f"matrices of {operand} are multiplied{where}")
+    return _said(_RECURRENT, "no launch multiplies matrices") if op.name in _OF_PRESETS else {}
 
 
 def _said(arithmetic: str | dict[str, Any], why: str) -> dict[str, Any]:
