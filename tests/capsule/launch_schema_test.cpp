@@ -61,7 +61,8 @@ TEST(LaunchSchema, EveryLaunchFileOfTheTreeFitsIt) {
 /// One of everything.
 const json kWhole = json::parse(R"j({
   "$schema": "x", "name": "n", "summary": "s", "ptx": ["k.ptx"], "accepts": "a > 0", "origin": {"by": "hand"},
-  "sizes": {"a": 4, "c": "a + 1", "d": {"value": 2}, "b": {"value": 64, "from": 32, "to": 96, "multiple": 32}},
+  "sizes": {"a": 4, "c": "a + 1", "d": {"value": 2},
+            "b": {"value": 64, "from": 32, "to": 96, "multiple": 32}},
   "tensors": {
     "x": {"dtype": "bf16", "shape": ["a", "b"], "values": "normal", "use": "in_out"},
     "v": {"dtype": "fp32", "shape": ["a", 2], "values": [1, 2, 3, "a", 5, 6, 7, 8], "strides": [3, 1],
