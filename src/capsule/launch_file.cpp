@@ -140,6 +140,9 @@ bool LaunchFile::accepts(const std::map<std::string, int64_t>& sizes) const {
   return evaluate(node.expression(), scope_of(sizes), node.place()) != 0;
 }
 
+/// Of a document with tensors that are variables.
+constexpr size_t kMostVariables = 64, kMostTensors = 512;
+
 /// One program made of the document.
 class ProgramMaker {
  public:
@@ -184,7 +187,10 @@ class ProgramMaker {
 
   /// The tensor's buffer lies where the variable does, for all launches.
   void place_variable(const std::string& name, const JsonNode& node, const LaunchTensor& read) {
-    constexpr uint64_t kFirst = 0x5000'0000'0000, kApart = 0x10'0000'0000;  // far above what is allocated
+    // Above what the others get, of which none is larger than the gap between two.
+    constexpr uint64_t kFirst = 0x7000'0000'0000, kApart = 0x10'0000'0000;
+    if (made_.program.places.size() == kMostVariables || root_.get("tensors", "").size() > kMostTensors)
+      node.fail(fmt::format("at most {} variables, of {} tensors", kMostVariables, kMostTensors));
     std::string known;
     for (const LaunchFile::Variable& v : file_.variables_) {
       if (v.name != read.variable && v.source_name != read.variable) {
