@@ -77,7 +77,7 @@ void expect_same(const Row& row, const Op& op, const CompiledCode& compiled, con
   else
     run_lanes(warp, op, mask, scratch);
   warp.file = got.data();
-  CompiledRun run{.file = got.data(), .warp = &warp, .stop = ~uint64_t{0}, .plain = 0x1f80, .flushing = 0x9fc0};
+  CompiledRun run{.file = got.data(), .warp = &warp, .stop = ~uint64_t{0}};
   compiled.run(run, 0);
   ASSERT_EQ(run.pc, 1);
   ASSERT_EQ(run.executed, 1u);

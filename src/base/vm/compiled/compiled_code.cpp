@@ -150,6 +150,8 @@ class Compiler : public CompiledCode {
     e_.mov(e_.rbx, wide_at(offsetof(CompiledRun, file)));
     e_.mov(e_.r14, wide_at(offsetof(CompiledRun, executed)));
     e_.mov(e_.r12, wide_at(offsetof(CompiledRun, lanes)));
+    e_.stmxcsr(at(offsetof(CompiledRun, plain)));
+    e_.mov(at(offsetof(CompiledRun, flushing)), 0x9fc0);  // of .ftz (rows/host_mode.h)
     mode_ = Mode::plain;
     set_mode(home_);
     e_.jmp(wide_at(offsetof(CompiledRun, entry)));

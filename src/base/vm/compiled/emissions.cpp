@@ -327,9 +327,10 @@ void add_floats(std::vector<Emission>& all) {
             e.vmulps(d, a, b | how);
             e.make_canonical(d);
           }));
-      add("{fma,mad}", three(Cell::word, [how](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
+      if (how.rounding != Xbyak::EvexModifierRounding::T_RN_SAE) continue;  // Xbyak 6.68 has no other
+      add("{fma,mad}", three(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
             e.vmovdqa64(d, c);
-            e.vfmadd231ps(d, a, b | how);
+            e.vfmadd231ps(d, a, b);
             e.make_canonical(d);
           }));
     }
