@@ -13,6 +13,7 @@
 #include "src/base/vm/compiled/compiled_code.h"
 #include "src/base/vm/compiled/emissions.h"
 #include "src/base/vm/engine.h"
+#include "tests/vm/drawn_program.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
@@ -175,6 +176,97 @@ TEST(Emissions, EachIsARowsAndHasItsBits) {
     if (HasFatalFailure()) return;
   }
   for (const Emission& emission : emissions()) EXPECT_TRUE(met.contains(emission.pattern)) << emission.pattern;
+}
+
+/// All that a run tells, but for its seconds.
+void expect_same_run(const Program& program, const TensorMap& inputs, MachineOptions options,
+                     const std::string& text) {
+  options.engine = ExecutedBy::interpreter;
+  const Outcome expected = run(program, inputs, options);
+  options.engine = ExecutedBy::compiled;
+  const Outcome got = run(program, inputs, options);
+  ASSERT_EQ(expected.trap.has_value(), got.trap.has_value()) << text;
+  if (expected.trap) {
+    ASSERT_EQ(expected.trap->message, got.trap->message) << text;
+  }
+  ASSERT_EQ(expected.lane_instructions, got.lane_instructions) << text;
+  ASSERT_EQ(expected.exponents.size(), got.exponents.size()) << text;
+  for (size_t i = 0; i < got.exponents.size(); ++i) {
+    ASSERT_EQ(expected.exponents[i].min, got.exponents[i].min) << text;
+    ASSERT_EQ(expected.exponents[i].max, got.exponents[i].max) << text;
+    ASSERT_EQ(expected.exponents[i].count, got.exponents[i].count) << text;
+    ASSERT_EQ(expected.exponents[i].nans, got.exponents[i].nans) << text;
+  }
+  for (const auto& [name, tensor] : expected.outputs)
+    ASSERT_TRUE(tensor.data == got.outputs.at(name).data) << name << text;
+}
+
+TEST(CompiledCode, ProgramsDrawnAtRandomLeaveTheInterpretersBits) {
+  NEEDS_AVX512();
+  const auto count = static_cast<uint32_t>(300 * test_scale());
+  for (uint32_t seed = 0; seed < count; ++seed) {
+    DrawnProgram drawing(seed, true);
+    SmallKernel kernel{.body = drawing.body()};
+    kernel.threads = seed % 4 == 3 ? 40 : 64;  // a warp of eight lanes too
+    const auto words = [&] {
+      std::vector<uint32_t> all = drawing.words();
+      while (all.size() < kernel.threads) all.push_back(all[all.size() % 32] ^ 1);
+      all.resize(kernel.threads);
+      return all;
+    };
+    kernel.a = words(), kernel.b = words(), kernel.c = words();
+    TensorMap inputs;
+    const Program program = plan_of(kernel, inputs);
+    expect_same_run(program, inputs, {.threads = 1, .order = seed % 5}, fmt::format("seed {}\n{}", seed, text_of(kernel)));
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Kernels that leave a piece in the middle, at a branch, or never.
+TEST(CompiledCode, TrapsAndBudgetsEndAtTheSamePlaces) {
+  NEEDS_AVX512();
+  const std::string count = "mov.u32 %r1, 0;\nAGAIN: add.u32 %r1, %r1, 1; add.u32 %d, %d, %a;\n";
+  const SmallKernel kernels[] = {
+      // A load past the end in the third turn, guarded and not; by one lane alone.
+      {.body = count + "mul.wide.u32 %rd1, %r1, 40; add.s64 %rd1, %rd1, %pa; ld.global.u32 %r2, [%rd1];"
+                       "setp.lt.u32 %p1, %r1, 9; @%p1 bra AGAIN;"},
+      {.body = count + "setp.eq.u32 %p2, %r1, 3; @%p2 ld.global.u32 %r2, [%rd0]; setp.lt.u32 %p1, %r1, 9; "
+                       "@%p1 bra AGAIN;"},
+      {.body = count + "setp.eq.u32 %p2, %t, 17; @%p2 st.global.u32 [%pa+4096], %r1; bra DONE;"},
+      {.body = count + "add.s64 %rd2, %pa, 2; ld.global.u32 %r2, [%rd2];"},
+      // Endless, with and without work; lanes that leave a loop one after the other.
+      {.body = count + "bra AGAIN;", .budget = 1001},
+      {.body = "AGAIN: bra AGAIN;", .budget = 1000},
+      {.body = count + "setp.lt.u32 %p1, %r1, %t; @%p1 bra AGAIN;"},
+      {.body = count + "setp.lt.u32 %p1, %r1, 5000; @!%p1 bra DONE; @%p1 bra AGAIN;"},
+      {.body = count + "setp.gt.u32 %p1, %r1, %t; @%p1 exit; bra AGAIN;"},
+      {.body = count + "bar.sync 0; setp.lt.u32 %p1, %r1, 7; @%p1 bra AGAIN; trap;"},
+  };
+  for (size_t i = 0; i < std::size(kernels); ++i)
+    for (const uint32_t threads : {32u, 70u}) {
+      SmallKernel kernel = kernels[i];
+      kernel.a = {3}, kernel.threads = threads;
+      TensorMap inputs;
+      const Program program = plan_of(kernel, inputs);
+      expect_same_run(program, inputs, {.threads = 1, .instruction_budget = kernel.budget},
+                      fmt::format("kernel {} of {} threads", i, threads));
+    }
+}
+
+/// A program that flushes is one whose host code keeps flushing between its pieces, and none that it calls.
+TEST(CompiledCode, FlushesWhereTheInstructionSaysSo) {
+  NEEDS_AVX512();
+  const std::string flushing = "add.ftz.f32 %f1, %f1, %f1; mul.ftz.f32 %f2, %f1, %f1; add.ftz.f32 %f3, %f2, %f1;\n";
+  SmallKernel kernel{.body = "mov.b32 %f1, %a; mov.b32 %f5, %b; mov.u32 %r1, 0;\nAGAIN:" + flushing +
+                             "add.f32 %f4, %f5, %f5; div.rn.f32 %f6, %f4, 0f40000000; setp.eq.f32 %p1, %f6, %f5;\n" +
+                             flushing + "setp.eq.ftz.f32 %p2, %f5, 0f00000000; ex2.approx.f32 %f7, %f5;\n"
+                             "add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 3; @%p3 bra AGAIN;\n"
+                             "selp.u32 %d, 1, 0, %p1; @%p2 add.u32 %d, %d, 2; mov.b32 %r2, %f4; xor.b32 %d, %d, %r2;"};
+  kernel.a = {0x00400001}, kernel.b = {0x00300000};  // subnormals
+  TensorMap inputs;
+  const Program program = plan_of(kernel, inputs);
+  expect_same_run(program, inputs, {.threads = 1}, text_of(kernel));
+  EXPECT_EQ(words_of(run(program, inputs, {.threads = 1, .engine = ExecutedBy::compiled})).at(0), 3u ^ 0x00600000u);
 }
 
 }  // namespace compiled_code_test
