@@ -1,5 +1,7 @@
 // Compiled pieces leave the interpreter's bits: every emission those of its row, programs drawn at random and
 // those that leave pieces in every way their outputs, counts and traps.
+#include "src/base/vm/compiled/compiled_code.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include <random>
 #include <set>
 
-#include "src/base/vm/compiled/compiled_code.h"
 #include "src/base/vm/compiled/emissions.h"
 #include "src/base/vm/engine.h"
 #include "tests/vm/drawn_program.h"
@@ -32,10 +33,11 @@ int test_scale() {
 }
 
 /// Zeros, ones, the edges of subnormals and of the finite, NaN of all kinds, shift counts, and their signs.
-constexpr uint32_t edges[] = {0,          1,          2,          31,         32,         33,         63,
-                              64,         0x7fffffff, 0x00400000, 0x007fffff, 0x00800000, 0x00800001, 0x00ffffff,
-                              0x3f7fffff, 0x3f800000, 0x3f800001, 0x3f000000, 0x7f7fffff, 0x7f800000, 0x7f800001,
-                              0x7fbfffff, 0x7fc00000, 0x33800000, 0x0d800000, 0x1f000000, 0x20000000, 0x5f000000};
+constexpr uint32_t edges[] = {0,          1,          2,          31,         32,         33,
+                              63,         64,         0x7fffffff, 0x00400000, 0x007fffff, 0x00800000,
+                              0x00800001, 0x00ffffff, 0x3f7fffff, 0x3f800000, 0x3f800001, 0x3f000000,
+                              0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fbfffff, 0x7fc00000, 0x33800000,
+                              0x0d800000, 0x1f000000, 0x20000000, 0x5f000000};
 uint32_t edge(size_t i) {
   return edges[i / 2 % std::size(edges)] | (i % 2 ? 0x80000000u : 0);
 }
@@ -92,9 +94,10 @@ void expect_same(const Row& row, const Op& op, const CompiledCode& compiled, con
         return bits;
       };
       const size_t at = byte / 4 * 4;
-      FAIL() << fmt::format("{} ({}), lane {}: {:#x} for {:#x}; sources {:#x}, {:#x}, {:#x}", row.pattern, what,
-                            lane, word(got, at), word(expected, at), word(before, cell_stride + lane * 4),
-                            word(before, 2 * cell_stride + lane * 4), word(before, 3 * cell_stride + lane * 4));
+      FAIL() << fmt::format("{} ({}), lane {}: {:#x} for {:#x}; sources {:#x}, {:#x}, {:#x}", row.pattern,
+                            what, lane, word(got, at), word(expected, at),
+                            word(before, cell_stride + lane * 4), word(before, 2 * cell_stride + lane * 4),
+                            word(before, 3 * cell_stride + lane * 4));
     }
 }
 
@@ -114,15 +117,19 @@ void expect_same_everywhere(const Row& row, const Op& op, const CompiledCode& co
     expect_same(row, op, compiled, file, what);
   };
   const int arity = row.sources[1] == ptx::Type::none ? 1 : row.sources[2] == ptx::Type::none ? 2 : 3;
-  const size_t all = arity == 1 ? edge_count : arity == 2 ? edge_count * edge_count
-                                                          : edge_count * edge_count * edge_count;
+  const size_t all = arity == 1   ? edge_count
+                     : arity == 2 ? edge_count * edge_count
+                                  : edge_count * edge_count * edge_count;
   const bool is_short = what != "apart";  // the crossing is one and the same work for every op
   for (size_t first = 0; first < (is_short ? std::min<size_t>(all, 2048) : all); first += 64) {
     alignas(64) File file{};
     for (uint32_t cell = 0; cell < 4; ++cell)
       put_words(file, cell * cell_stride, 0, 64, [&](uint32_t i) {
         const size_t n = first + i;
-        return cell == 1 ? edge(n) : cell == 2 ? edge(n / edge_count) : cell == 3 ? edge(n / edge_count / edge_count) : i;
+        return cell == 1   ? edge(n)
+               : cell == 2 ? edge(n / edge_count)
+               : cell == 3 ? edge(n / edge_count / edge_count)
+                           : i;
       });
     finish(file);
     if (testing::Test::HasFatalFailure()) return;
@@ -175,7 +182,8 @@ TEST(Emissions, EachIsARowsAndHasItsBits) {
         }
     if (HasFatalFailure()) return;
   }
-  for (const Emission& emission : emissions()) EXPECT_TRUE(met.contains(emission.pattern)) << emission.pattern;
+  for (const Emission& emission : emissions())
+    EXPECT_TRUE(met.contains(emission.pattern)) << emission.pattern;
 }
 
 /// All that a run tells, but for its seconds.
@@ -217,7 +225,8 @@ TEST(CompiledCode, ProgramsDrawnAtRandomLeaveTheInterpretersBits) {
     kernel.a = words(), kernel.b = words(), kernel.c = words();
     TensorMap inputs;
     const Program program = plan_of(kernel, inputs);
-    expect_same_run(program, inputs, {.threads = 1, .order = seed % 5}, fmt::format("seed {}\n{}", seed, text_of(kernel)));
+    expect_same_run(program, inputs, {.threads = 1, .order = seed % 5},
+                    fmt::format("seed {}\n{}", seed, text_of(kernel)));
     if (HasFatalFailure()) return;
   }
 }
@@ -256,17 +265,21 @@ TEST(CompiledCode, TrapsAndBudgetsEndAtTheSamePlaces) {
 /// A program that flushes is one whose host code keeps flushing between its pieces, and none that it calls.
 TEST(CompiledCode, FlushesWhereTheInstructionSaysSo) {
   NEEDS_AVX512();
-  const std::string flushing = "add.ftz.f32 %f1, %f1, %f1; mul.ftz.f32 %f2, %f1, %f1; add.ftz.f32 %f3, %f2, %f1;\n";
-  SmallKernel kernel{.body = "mov.b32 %f1, %a; mov.b32 %f5, %b; mov.u32 %r1, 0;\nAGAIN:" + flushing +
-                             "add.f32 %f4, %f5, %f5; div.rn.f32 %f6, %f4, 0f40000000; setp.eq.f32 %p1, %f6, %f5;\n" +
-                             flushing + "setp.eq.ftz.f32 %p2, %f5, 0f00000000; ex2.approx.f32 %f7, %f5;\n"
-                             "add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 3; @%p3 bra AGAIN;\n"
-                             "selp.u32 %d, 1, 0, %p1; @%p2 add.u32 %d, %d, 2; mov.b32 %r2, %f4; xor.b32 %d, %d, %r2;"};
+  const std::string flushing =
+      "add.ftz.f32 %f1, %f1, %f1; mul.ftz.f32 %f2, %f1, %f1; add.ftz.f32 %f3, %f2, %f1;\n";
+  SmallKernel kernel{
+      .body = "mov.b32 %f1, %a; mov.b32 %f5, %b; mov.u32 %r1, 0;\nAGAIN:" + flushing +
+              "add.f32 %f4, %f5, %f5; div.rn.f32 %f6, %f4, 0f40000000; setp.eq.f32 %p1, %f6, %f5;\n" +
+              flushing +
+              "setp.eq.ftz.f32 %p2, %f5, 0f00000000; ex2.approx.f32 %f7, %f5;\n"
+              "add.u32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 3; @%p3 bra AGAIN;\n"
+              "selp.u32 %d, 1, 0, %p1; @%p2 add.u32 %d, %d, 2; mov.b32 %r2, %f4; xor.b32 %d, %d, %r2;"};
   kernel.a = {0x00400001}, kernel.b = {0x00300000};  // subnormals
   TensorMap inputs;
   const Program program = plan_of(kernel, inputs);
   expect_same_run(program, inputs, {.threads = 1}, text_of(kernel));
-  EXPECT_EQ(words_of(run(program, inputs, {.threads = 1, .engine = ExecutedBy::compiled})).at(0), 3u ^ 0x00600000u);
+  EXPECT_EQ(words_of(run(program, inputs, {.threads = 1, .engine = ExecutedBy::compiled})).at(0),
+            3u ^ 0x00600000u);
 }
 
 }  // namespace compiled_code_test

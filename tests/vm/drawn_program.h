@@ -121,14 +121,19 @@ inline constexpr Form integer_forms[] = {
     {"@%0 add.f32 %d, %1, %2", 'f', "pff"},
     {"@!%0 mov.u32 %d, %1", 'w', "pw"},
     {"{ .reg .b32 %in; and.b32 %in, %0, 252; mov.u32 %r5, room; add.s32 %in, %in, %r5; ld.shared.b32 %d, "
-     "[%in+4]; }", 'w', "w"},
+     "[%in+4]; }",
+     'w', "w"},
     {"{ .reg .b32 %in; shl.b32 %in, %t, 2; and.b32 %in, %in, 127; mov.u32 %r5, room; add.s32 %in, %in, %r5; "
-     "ld.shared.f32 %d, [%in+128]; }", 'f', ""},
-    {"{ .reg .b32 %in; and.b32 %in, %0, 1008; mov.u32 %r5, room; add.s32 %in, %in, %r5; ld.shared.v4.b32 {%d, "
-     "%1, %r6, %r7}, [%in]; }", 'w', "ww"},
+     "ld.shared.f32 %d, [%in+128]; }",
+     'f', ""},
+    {"{ .reg .b32 %in; and.b32 %in, %0, 1008; mov.u32 %r5, room; add.s32 %in, %in, %r5; ld.shared.v4.b32 "
+     "{%d, "
+     "%1, %r6, %r7}, [%in]; }",
+     'w', "ww"},
     {"st.shared.b32 [room+64], %0", '-', "w"},
     {"{ .reg .b32 %in; shl.b32 %in, %t, 2; and.b32 %in, %in, 127; mov.u32 %r5, room; add.s32 %in, %in, %r5; "
-     "st.shared.b32 [%in+512], %0; }", '-', "w"},
+     "st.shared.b32 [%in+512], %0; }",
+     '-', "w"},
     {"ld.global.b32 %d, [%pa]", 'w', ""},
     {"ld.global.nc.f32 %d, [%pb]", 'f', ""},
 };
@@ -150,8 +155,10 @@ class DrawnProgram {
     if (integers_) {
       text += ".reg .b32 %xw<5>; .reg .b64 %xl<5>; .reg .pred %xp<5>; .shared .align 16 .b8 room[1024];\n";
       for (int i = 0; i < kEach; ++i)
-        text += fmt::format("mad.lo.u32 %xw{0}, %{1}, {0}, %t; cvt.s64.s32 %xl{0}, %xw{0}; "
-                            "setp.gt.s32 %xp{0}, %xw{0}, {0};\n", i, "abc"[i % 3]);
+        text += fmt::format(
+            "mad.lo.u32 %xw{0}, %{1}, {0}, %t; cvt.s64.s32 %xl{0}, %xw{0}; "
+            "setp.gt.s32 %xp{0}, %xw{0}, {0};\n",
+            i, "abc"[i % 3]);
       for (int at = 0; at < 1024; at += 4) text += fmt::format("st.shared.u32 [room+{}], %c;\n", at);
     }
     text += "setp.lt.f32 %p1, %a, %b; and.b32 %r1, %t, 1; setp.eq.u32 %p2, %r1, 0; mov.b32 %r2, 3;\n";
@@ -183,8 +190,10 @@ class DrawnProgram {
           "xor.b32 %d, %d, %xH{0}; xor.b32 %d, %d, %xB{0}; cvt.u32.u16 %r3, %xh{0}; xor.b32 %d, %d, %r3;\n",
           i);
     for (int i = 0; i < kEach && integers_; ++i)
-      text += fmt::format("xor.b32 %d, %d, %xw{0}; mov.b64 {{%r3, %r4}}, %xl{0}; xor.b32 %d, %d, %r3; "
-                          "add.u32 %d, %d, %r4; @%xp{0} add.u32 %d, %d, {0};\n", i);
+      text += fmt::format(
+          "xor.b32 %d, %d, %xw{0}; mov.b64 {{%r3, %r4}}, %xl{0}; xor.b32 %d, %d, %r3; "
+          "add.u32 %d, %d, %r4; @%xp{0} add.u32 %d, %d, {0};\n",
+          i);
     for (int at = 0; at < 1024 && integers_; at += 128)
       text += fmt::format("ld.shared.u32 %r3, [room+{}]; add.u32 %d, %d, %r3;\n", at);
     return text;

@@ -17,8 +17,8 @@ namespace assay::vm {
 
 /// What runs instructions; the bits are the same.
 enum class ExecutedBy : uint8_t { interpreter, compiled };
-/// Of MachineOptions that say nothing: what choose_engine was told last, else ASSAY_ENGINE in the environment,
-/// else the interpreter.
+/// Of MachineOptions that say nothing: what choose_engine was told last, else ASSAY_ENGINE in the
+/// environment, else the interpreter.
 ExecutedBy default_engine();
 /// "interpreter" or "compiled"; throws BadInput for others. Compiled code wants AVX-512: elsewhere, and under
 /// checks, shadows and traces, the interpreter runs.

@@ -301,9 +301,9 @@ class Compiler : public CompiledCode {
 
   const Code& code_;
   Emitter e_;
-  std::vector<char> begins_;         ///< by op: a piece does
-  std::vector<size_t> ends_;         ///< of the piece that begins there: the op behind its last
-  std::set<int32_t> meetings_;       ///< where lanes may meet others
+  std::vector<char> begins_;          ///< by op: a piece does
+  std::vector<size_t> ends_;          ///< of the piece that begins there: the op behind its last
+  std::set<int32_t> meetings_;        ///< where lanes may meet others
   std::vector<Xbyak::Label> labels_;  ///< of pieces
   Xbyak::Label leave_;
   std::vector<ColdTrap> traps_;

@@ -77,8 +77,7 @@ void add_integers(std::vector<Emission>& all) {
         two(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b) { e.vpsubd(d, a, b); }));
     add(fmt::format("mul.lo.{}", type),
         two(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b) { e.vpmulld(d, a, b); }));
-    add(fmt::format("mad.lo.{}", type),
-        three(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
+    add(fmt::format("mad.lo.{}", type), three(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
           e.vpmulld(d, a, b);
           e.vpaddd(d, d, c);
         }));
@@ -90,8 +89,7 @@ void add_integers(std::vector<Emission>& all) {
         two(Cell::wide, [](Emitter& e, auto& d, auto& a, auto& b) { e.vpsubq(d, a, b); }));
     add(fmt::format("mul.lo.{}", type),
         two(Cell::wide, [](Emitter& e, auto& d, auto& a, auto& b) { e.vpmullq(d, a, b); }));
-    add(fmt::format("mad.lo.{}", type),
-        three(Cell::wide, [](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
+    add(fmt::format("mad.lo.{}", type), three(Cell::wide, [](Emitter& e, auto& d, auto& a, auto& b, auto& c) {
           e.vpmullq(d, a, b);
           e.vpaddq(d, d, c);
         }));
@@ -126,13 +124,14 @@ void add_widening(std::vector<Emission>& all) {
     all.push_back({"mul.wide." + letter + "32", Mode::any, product(false)});
     all.push_back({"mad.wide." + letter + "32", Mode::any, product(true)});
     for (const char* to : {"u64", "s64"})
-      all.push_back({fmt::format("cvt.{}.{}32", to, letter), Mode::any, [is_signed](Emitter& e, const Op& op) {
-                       for (uint32_t part = 0; part < 4; ++part) {
-                         const Zmm d = e.fresh();
-                         widen(e, d, op.s[0], part, is_signed);
-                         e.define(op.d, Cell::wide, part, d);
-                       }
-                     }});
+      all.push_back(
+          {fmt::format("cvt.{}.{}32", to, letter), Mode::any, [is_signed](Emitter& e, const Op& op) {
+             for (uint32_t part = 0; part < 4; ++part) {
+               const Zmm d = e.fresh();
+               widen(e, d, op.s[0], part, is_signed);
+               e.define(op.d, Cell::wide, part, d);
+             }
+           }});
     for (const char* from : {"u64", "s64"})
       all.push_back({fmt::format("cvt.{}32.{}", letter, from), Mode::any, [](Emitter& e, const Op& op) {
                        for (uint32_t part = 0; part < 2; ++part) {
@@ -271,17 +270,23 @@ void add_comparisons(std::vector<Emission>& all) {
   };
   for (const Order& order : {Order{"eq", 0}, {"ne", 4}}) {
     const uint8_t p = order.predicate;
-    add(order.name, "{b32,u32,s32}", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpd(k, a, b, p); },
+    add(
+        order.name, "{b32,u32,s32}", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpd(k, a, b, p); },
         Cell::word);
-    add(order.name, "{b64,u64,s64}", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpq(k, a, b, p); },
+    add(
+        order.name, "{b64,u64,s64}", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpq(k, a, b, p); },
         Cell::wide);
   }
   for (const Order& order : orders) {
     const uint8_t p = order.predicate;
-    add(order.name, "u32", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpud(k, a, b, p); }, Cell::word);
-    add(order.name, "s32", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpd(k, a, b, p); }, Cell::word);
-    add(order.name, "u64", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpuq(k, a, b, p); }, Cell::wide);
-    add(order.name, "s64", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpq(k, a, b, p); }, Cell::wide);
+    add(
+        order.name, "u32", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpud(k, a, b, p); }, Cell::word);
+    add(
+        order.name, "s32", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpd(k, a, b, p); }, Cell::word);
+    add(
+        order.name, "u64", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpuq(k, a, b, p); }, Cell::wide);
+    add(
+        order.name, "s64", [p](Emitter& e, auto& k, auto& a, auto& b) { e.vpcmpq(k, a, b, p); }, Cell::wide);
   }
   // Quiet predicates of vcmpps: ordered ones false for NaN, the others true.
   constexpr Order floats[] = {{"eq", 0x00},  {"ne", 0x0c},  {"lt", 0x11},  {"le", 0x12},  {"gt", 0x1e},
@@ -335,13 +340,14 @@ void add_floats(std::vector<Emission>& all) {
           }));
     }
   for (const bool negates : {false, true})
-    all.push_back({negates ? "neg.f32" : "abs.f32", Mode::any, one(Cell::word, [negates](Emitter& e, auto& d, auto& a) {
-                     if (negates)
-                       e.vpxord(d, a, e.broadcast(0x80000000));
-                     else
-                       e.vpandd(d, a, e.broadcast(0x7fffffff));
-                     e.make_canonical(d);
-                   })});
+    all.push_back(
+        {negates ? "neg.f32" : "abs.f32", Mode::any, one(Cell::word, [negates](Emitter& e, auto& d, auto& a) {
+           if (negates)
+             e.vpxord(d, a, e.broadcast(0x80000000));
+           else
+             e.vpandd(d, a, e.broadcast(0x7fffffff));
+           e.make_canonical(d);
+         })});
 }
 
 }  // namespace
