@@ -229,6 +229,11 @@ class Engine {
                     .lanes = lanes,
                     .stop = stop,
                     .reconverge = warp.current.reconverge};
+    if (warp.block->members == 1) {
+      run.shared = warp.block->shared.data();
+      for (uint32_t i = 0; i < 5; ++i)
+        run.shared_limit[i] = std::max(warp.block->shared_bytes + 1, 1u << i) - (1u << i);
+    }
     compiled.run(run, warp.current.pc);
     executed = run.executed, lanes = run.lanes;
     warp.current.pc = run.pc;

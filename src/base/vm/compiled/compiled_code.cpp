@@ -53,6 +53,13 @@ bool computes_floats(const Op& op) {
   }
 }
 
+/// All that emit_shared_load knows: words of one block's shared memory to registers of 32 bits.
+bool is_shared_load(const Op& op) {
+  static const Row* const load = find_row("ld.shared.b32");
+  return op.row == load && op.space == ptx::Space::shared && !op.guarded && !op.address_wide && !op.in_cluster &&
+         op.element_bytes == 4 && op.immediate == 0 && op.vector_length <= 4;
+}
+
 // What pieces call.
 bool call_lanes(CompiledRun* run, const Op* op, uint32_t mask) {
   if (op->kind == Kind::exponential) note_argument(*run->worker, *run->warp, *op, mask);
@@ -78,6 +85,7 @@ class Compiler : public CompiledCode {
     emit_entry();
     for (size_t i = 0; i < code_.ops.size(); ++i)
       if (begins_[i]) emit_piece(i);
+    for (const ColdLoad& load : loads_) emit_cold_load(load);
     for (const ColdTrap& trap : traps_) emit_trap(trap);
     e_.emit_constants();
     e_.readyRE();
@@ -93,6 +101,15 @@ class Compiler : public CompiledCode {
     std::unique_ptr<Xbyak::Label> label;
     size_t op;
     uint64_t executed, lanes;  ///< since the piece began, guarded ops' lanes apart
+  };
+
+  /// A load that its row does after all.
+  struct ColdLoad {
+    std::unique_ptr<Xbyak::Label> label, back;
+    size_t op;
+    uint64_t executed, lanes;
+    Emitter::Holding holding;
+    std::vector<std::array<Xbyak::Zmm, 2>> results;
   };
 
   void find_pieces() {
@@ -194,6 +211,7 @@ class Compiler : public CompiledCode {
       lanes_ += 32;
     }
     if (op.kind == Kind::nothing) return;
+    if (is_shared_load(op)) return emit_shared_load(i);
     if (const Emission* const emission = emission_of(*op.row)) {
       set_mode(emission->mode);
       e_.set_guard(op.guarded);
@@ -252,6 +270,103 @@ class Compiler : public CompiledCode {
     e_.L(without);
   }
 
+  /// Words of shared memory at addresses of 32 bits, all lanes: from one place, in a row, or anywhere. What is
+  /// outside, misaligned, or another block's is the row's.
+  void emit_shared_load(size_t i) {
+    const Op& op = code_.ops[i];
+    const uint32_t bytes = 4u * op.vector_length;
+    Xbyak::Zmm x[2] = {e_.use(op.s[0], 0), e_.use(op.s[0], 1)};
+    for (int part = 0; part < 2 && op.offset != 0; ++part) {
+      e_.vpaddd(Xbyak::Zmm(part), x[part], e_.broadcast(static_cast<uint32_t>(op.offset)));
+      x[part] = Xbyak::Zmm(part);
+    }
+    ColdLoad cold{std::make_unique<Xbyak::Label>(), std::make_unique<Xbyak::Label>(), i, executed_, lanes_, {}, {}};
+    for (uint32_t k = 0; k < op.vector_length; ++k) cold.results.push_back({e_.fresh(), e_.fresh()});
+    cold.holding = e_.holding();
+    const auto near = Xbyak::CodeGenerator::T_NEAR;
+    const Xbyak::Address limit =
+        at(offsetof(CompiledRun, shared_limit) + 4 * static_cast<size_t>(std::countr_zero(bytes)));
+    Xbyak::Label differ, done;
+    e_.vpbroadcastd(e_.zmm2, Xbyak::Xmm(x[0].getIdx()));
+    e_.vpcmpd(e_.k1, e_.zmm2, x[0], 4);
+    e_.vpcmpd(e_.k2, e_.zmm2, x[1], 4);
+    e_.vmovd(e_.eax, Xbyak::Xmm(x[0].getIdx()));
+    e_.mov(e_.rcx, wide_at(offsetof(CompiledRun, shared)));
+    e_.cmp(e_.eax, limit);
+    e_.jae(*cold.label, near);
+    e_.test(e_.eax, bytes - 1);
+    e_.jnz(*cold.label, near);
+    e_.kortestw(e_.k1, e_.k2);
+    e_.jnz(differ, near);
+    for (uint32_t k = 0; k < op.vector_length; ++k) {
+      e_.vpbroadcastd(cold.results[k][0], e_.dword[e_.rcx + e_.rax + 4 * k]);
+      e_.vmovdqa64(cold.results[k][1], cold.results[k][0]);
+    }
+    e_.jmp(done, near);
+    e_.L(differ);
+    if (op.vector_length == 1) load_row_or_words(cold, x, limit, done);
+    e_.jmp(*cold.label, near);
+    e_.L(done);
+    e_.L(*cold.back);
+    for (uint32_t k = 0; k < op.vector_length; ++k)
+      for (uint32_t part = 0; part < 2; ++part)
+        e_.define(op.slots[k], Cell::word, part, cold.results[k][part]);
+    e_.finish_instruction();
+    loads_.push_back(std::move(cold));
+  }
+
+  /// Single words at addresses that differ; eax: the first, which is good.
+  void load_row_or_words(const ColdLoad& cold, const Xbyak::Zmm (&x)[2], const Xbyak::Address& limit,
+                         const Xbyak::Label& done) {
+    const auto near = Xbyak::CodeGenerator::T_NEAR;
+    Xbyak::Label apart;
+    e_.vpaddd(e_.zmm3, e_.zmm2, e_.steps_of_four(0));
+    e_.vpcmpd(e_.k1, e_.zmm3, x[0], 4);
+    e_.vpaddd(e_.zmm3, e_.zmm2, e_.steps_of_four(1));
+    e_.vpcmpd(e_.k2, e_.zmm3, x[1], 4);
+    e_.kortestw(e_.k1, e_.k2);
+    e_.jnz(apart, near);
+    e_.lea(e_.edx, e_.ptr[e_.rax + 124]);
+    e_.cmp(e_.edx, limit);
+    e_.jae(*cold.label, near);
+    for (int part = 0; part < 2; ++part)
+      e_.vmovdqu64(cold.results[0][static_cast<size_t>(part)], e_.ptr[e_.rcx + e_.rax + 64 * part]);
+    e_.jmp(done, near);
+    e_.L(apart);
+    e_.vpbroadcastd(e_.zmm2, limit);
+    e_.vpcmpud(e_.k1, x[0], e_.zmm2, 5);
+    e_.vpcmpud(e_.k2, x[1], e_.zmm2, 5);
+    e_.korw(e_.k1, e_.k1, e_.k2);
+    e_.vpord(e_.zmm3, x[0], x[1]);
+    e_.vptestmd(e_.k2, e_.zmm3, e_.broadcast(3));
+    e_.kortestw(e_.k1, e_.k2);
+    e_.jnz(*cold.label, near);
+    for (size_t part = 0; part < 2; ++part) {
+      e_.kxnorw(e_.k1, e_.k1, e_.k1);
+      e_.vpgatherdd(cold.results[0][part] | e_.k1, e_.ptr[e_.rcx + x[part]]);
+    }
+    e_.jmp(done, near);
+  }
+
+  void emit_cold_load(const ColdLoad& load) {
+    const Op& op = code_.ops[load.op];
+    e_.L(*load.label);
+    e_.store_dirty(load.holding);
+    e_.vzeroupper();
+    e_.mov(e_.rdi, e_.r13);
+    e_.mov(e_.rsi, reinterpret_cast<uint64_t>(&op));
+    e_.mov(e_.edx, ~0u);
+    e_.mov(e_.rax, reinterpret_cast<uint64_t>(&call_warp));
+    e_.call(e_.rax);
+    traps_.push_back({std::make_unique<Xbyak::Label>(), load.op, load.executed, load.lanes});
+    e_.test(e_.al, e_.al);
+    e_.jz(*traps_.back().label, Xbyak::CodeGenerator::T_NEAR);
+    e_.load_again(load.holding);
+    for (uint32_t k = 0; k < op.vector_length; ++k)
+      for (uint32_t part = 0; part < 2; ++part) e_.load(load.results[k][part], op.slots[k], part);
+    e_.jmp(*load.back, Xbyak::CodeGenerator::T_NEAR);
+  }
+
   void emit_trap(const ColdTrap& trap) {
     e_.L(*trap.label);
     e_.add(e_.r14, static_cast<uint32_t>(trap.executed));
@@ -307,6 +422,7 @@ class Compiler : public CompiledCode {
   std::vector<Xbyak::Label> labels_;  ///< of pieces
   Xbyak::Label leave_;
   std::vector<ColdTrap> traps_;
+  std::vector<ColdLoad> loads_;
   Mode home_ = Mode::plain, mode_ = Mode::plain;
   uint64_t executed_ = 0, lanes_ = 0;  ///< of the piece so far
 };

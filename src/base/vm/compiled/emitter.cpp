@@ -98,8 +98,20 @@ void Emitter::forget_all() {
   held_.fill({});
 }
 
+void Emitter::store_dirty(const Holding& holding) {
+  for (uint32_t i = 0; i < registers; ++i)
+    if (holding[i].at != no_slot && holding[i].dirty) vmovdqa64(place(holding[i].at), zmm_of(i));
+}
+
+void Emitter::load_again(const Holding& holding) {
+  for (uint32_t i = 0; i < registers; ++i)
+    if (holding[i].at != no_slot) vmovdqa64(zmm_of(i), place(holding[i].at));
+}
+
 void Emitter::emit_constants() {
   align(64);
+  L(steps_);
+  for (uint32_t lane = 0; lane < 32; ++lane) dd(4 * lane);
   for (const auto& [bits, label] : constants_) {
     L(*label);
     dd(bits);

@@ -46,25 +46,35 @@ class Emitter : public Xbyak::CodeGenerator {
   void store_all();                                     ///< what memory lacks
   void forget_all();                                    ///< after store_all: registers hold nothing
   void emit_constants();
+  /// 0, 4, 8 .. 60 for part 0, on to 124 for part 1.
+  Xbyak::Address steps_of_four(uint32_t part) { return zword[rip + steps_ + static_cast<int>(part * part_bytes)]; }
 
- private:
   struct Held {
     Slot at = no_slot;
     bool dirty = false, pinned = false;
     uint64_t used = 0;
   };
+  static constexpr int first_register = 4, registers = 28;
+  using Holding = std::array<Held, registers>;
+  // Around a call out of line, for which memory holds all: registers as they are now, before and behind it.
+  const Holding& holding() const { return held_; }
+  void store_dirty(const Holding&);
+  void load_again(const Holding&);
+  void load(const Zmm& to, Slot slot, uint32_t part) { vmovdqa64(to, place(slot + part * part_bytes)); }
+
+ private:
   Zmm use_at(Slot at);
   const Xbyak::Label& label_of(uint32_t bits);
   uint32_t take();
   void store(uint32_t index);
-  static constexpr int first_register = 4, registers = 28;
   static Zmm zmm_of(uint32_t index) { return Zmm(static_cast<int>(index) + first_register); }
   Xbyak::Address place(Slot at) { return ptr[rbx + at]; }
 
-  std::array<Held, registers> held_;
+  Holding held_;
   uint64_t clock_ = 0;
   bool guarded_ = false;
   std::vector<std::pair<uint32_t, std::unique_ptr<Xbyak::Label>>> constants_;
+  Xbyak::Label steps_;
 };
 
 }  // namespace assay::vm
