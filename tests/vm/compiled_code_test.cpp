@@ -262,6 +262,37 @@ TEST(CompiledCode, TrapsAndBudgetsEndAtTheSamePlaces) {
     }
 }
 
+/// Loads of shared memory from one place, in a row, anywhere, single and as vectors, behind a guarded move.
+TEST(CompiledCode, SharedMemoryIsLoadedFromAnywhere) {
+  NEEDS_AVX512();
+  const std::string address[] = {"mov.u32 %r2, room;",
+                                 "and.b32 %r2, %t, 31; shl.b32 %r2, %r2, 4; add.u32 %r2, %r2, room;",
+                                 "and.b32 %r2, %a, 31; shl.b32 %r2, %r2, 4; add.u32 %r2, %r2, room;",
+                                 "and.b32 %r2, %t, 31; shl.b32 %r2, %r2, 2; add.u32 %r2, %r2, room;"};
+  const std::string loads[] = {"ld.shared.u32 %r3, [%r2+16];",
+                               "ld.shared.v2.u32 {%r3, %r4}, [%r2+32];",
+                               "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2+64];",
+                               "ld.shared.u32 %r3, [%r2+900];",
+                               "ld.shared.u32 %r3, [%r2+2];",
+                               "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2+520];"};
+  for (const std::string& place : address)
+    for (const std::string& load : loads) {
+      SmallKernel kernel{.declarations = ".shared .align 16 .b8 room[1024];\n"};
+      kernel.body =
+          "and.b32 %r9, %t, 31; shl.b32 %r9, %r9, 5; add.u32 %r9, %r9, room; mov.u32 %r4, 1; mov.u32 %r5, 2; "
+          "mov.u32 %r6, 3;\n";
+      for (int i = 0; i < 32; i += 4)
+        kernel.body += fmt::format("mad.lo.u32 %r8, %t, 77, {0}; st.shared.u32 [%r9+{0}], %r8;\n", i);
+      kernel.body += place + "setp.gt.u32 %p1, %a, 7; bar.sync 0; @%p1 mov.u32 %r3, 9;\n" + load +
+                     "mad.lo.u32 %d, %r3, 3, %r4; mad.lo.u32 %d, %d, 5, %r5; mad.lo.u32 %d, %d, 7, %r6;";
+      std::mt19937 random(5);
+      for (int i = 0; i < 32; ++i) kernel.a.push_back(random());
+      TensorMap inputs;
+      const Program program = plan_of(kernel, inputs);
+      expect_same_run(program, inputs, {.threads = 1}, place + load);
+    }
+}
+
 /// A program that flushes is one whose host code keeps flushing between its pieces, and none that it calls.
 TEST(CompiledCode, FlushesWhereTheInstructionSaysSo) {
   NEEDS_AVX512();

@@ -56,8 +56,8 @@ bool computes_floats(const Op& op) {
 /// All that emit_shared_load knows: words of one block's shared memory to registers of 32 bits.
 bool is_shared_load(const Op& op) {
   static const Row* const load = find_row("ld.shared.b32");
-  return op.row == load && op.space == ptx::Space::shared && !op.guarded && !op.address_wide && !op.in_cluster &&
-         op.element_bytes == 4 && op.immediate == 0 && op.vector_length <= 4;
+  return op.row == load && op.space == ptx::Space::shared && !op.guarded && !op.address_wide &&
+         !op.in_cluster && op.element_bytes == 4 && op.immediate == 0 && op.vector_length <= 4;
 }
 
 // What pieces call.
@@ -270,17 +270,19 @@ class Compiler : public CompiledCode {
     e_.L(without);
   }
 
-  /// Words of shared memory at addresses of 32 bits, all lanes: from one place, in a row, or anywhere. What is
-  /// outside, misaligned, or another block's is the row's.
+  /// Words of shared memory at addresses of 32 bits, all lanes: from one place, in a row, or anywhere. What
+  /// is outside, misaligned, or another block's is the row's.
   void emit_shared_load(size_t i) {
     const Op& op = code_.ops[i];
     const uint32_t bytes = 4u * op.vector_length;
+    e_.set_guard(false);
     Xbyak::Zmm x[2] = {e_.use(op.s[0], 0), e_.use(op.s[0], 1)};
     for (int part = 0; part < 2 && op.offset != 0; ++part) {
       e_.vpaddd(Xbyak::Zmm(part), x[part], e_.broadcast(static_cast<uint32_t>(op.offset)));
       x[part] = Xbyak::Zmm(part);
     }
-    ColdLoad cold{std::make_unique<Xbyak::Label>(), std::make_unique<Xbyak::Label>(), i, executed_, lanes_, {}, {}};
+    ColdLoad cold{
+        std::make_unique<Xbyak::Label>(), std::make_unique<Xbyak::Label>(), i, executed_, lanes_, {}, {}};
     for (uint32_t k = 0; k < op.vector_length; ++k) cold.results.push_back({e_.fresh(), e_.fresh()});
     cold.holding = e_.holding();
     const auto near = Xbyak::CodeGenerator::T_NEAR;
@@ -304,8 +306,8 @@ class Compiler : public CompiledCode {
     }
     e_.jmp(done, near);
     e_.L(differ);
-    if (op.vector_length == 1) load_row_or_words(cold, x, limit, done);
-    e_.jmp(*cold.label, near);
+    if (op.vector_length == 1) load_row(cold, x, limit, done);
+    gather(cold, x, limit, bytes - 1);
     e_.L(done);
     e_.L(*cold.back);
     for (uint32_t k = 0; k < op.vector_length; ++k)
@@ -315,9 +317,9 @@ class Compiler : public CompiledCode {
     loads_.push_back(std::move(cold));
   }
 
-  /// Single words at addresses that differ; eax: the first, which is good.
-  void load_row_or_words(const ColdLoad& cold, const Xbyak::Zmm (&x)[2], const Xbyak::Address& limit,
-                         const Xbyak::Label& done) {
+  /// Single words side by side; eax: the first address, which is good.
+  void load_row(const ColdLoad& cold, const Xbyak::Zmm (&x)[2], const Xbyak::Address& limit,
+                const Xbyak::Label& done) {
     const auto near = Xbyak::CodeGenerator::T_NEAR;
     Xbyak::Label apart;
     e_.vpaddd(e_.zmm3, e_.zmm2, e_.steps_of_four(0));
@@ -333,19 +335,23 @@ class Compiler : public CompiledCode {
       e_.vmovdqu64(cold.results[0][static_cast<size_t>(part)], e_.ptr[e_.rcx + e_.rax + 64 * part]);
     e_.jmp(done, near);
     e_.L(apart);
+  }
+
+  void gather(const ColdLoad& cold, const Xbyak::Zmm (&x)[2], const Xbyak::Address& limit,
+              uint32_t low_bits) {
     e_.vpbroadcastd(e_.zmm2, limit);
     e_.vpcmpud(e_.k1, x[0], e_.zmm2, 5);
     e_.vpcmpud(e_.k2, x[1], e_.zmm2, 5);
     e_.korw(e_.k1, e_.k1, e_.k2);
     e_.vpord(e_.zmm3, x[0], x[1]);
-    e_.vptestmd(e_.k2, e_.zmm3, e_.broadcast(3));
+    e_.vptestmd(e_.k2, e_.zmm3, e_.broadcast(low_bits));
     e_.kortestw(e_.k1, e_.k2);
-    e_.jnz(*cold.label, near);
-    for (size_t part = 0; part < 2; ++part) {
-      e_.kxnorw(e_.k1, e_.k1, e_.k1);
-      e_.vpgatherdd(cold.results[0][part] | e_.k1, e_.ptr[e_.rcx + x[part]]);
-    }
-    e_.jmp(done, near);
+    e_.jnz(*cold.label, Xbyak::CodeGenerator::T_NEAR);
+    for (size_t k = 0; k < cold.results.size(); ++k)
+      for (size_t part = 0; part < 2; ++part) {
+        e_.kxnorw(e_.k1, e_.k1, e_.k1);
+        e_.vpgatherdd(cold.results[k][part] | e_.k1, e_.ptr[e_.rcx + x[part] + static_cast<int>(4 * k)]);
+      }
   }
 
   void emit_cold_load(const ColdLoad& load) {

@@ -23,7 +23,7 @@ struct CompiledRun {
   int32_t reconverge = -1;           ///< of the warp's split: who comes there leaves
   int32_t pc = 0;                    ///< where it goes on
   uint32_t trapped = 0;
-  uint32_t plain = 0, flushing = 0;  ///< MXCSR
+  uint32_t plain = 0, flushing = 0;   ///< MXCSR
   const std::byte* shared = nullptr;  ///< Block::shared
   uint32_t shared_limit[5] = {};      ///< first address too far for 1 << i bytes; 0: all are the rows'
   const void* entry = nullptr;

@@ -47,7 +47,9 @@ class Emitter : public Xbyak::CodeGenerator {
   void forget_all();                                    ///< after store_all: registers hold nothing
   void emit_constants();
   /// 0, 4, 8 .. 60 for part 0, on to 124 for part 1.
-  Xbyak::Address steps_of_four(uint32_t part) { return zword[rip + steps_ + static_cast<int>(part * part_bytes)]; }
+  Xbyak::Address steps_of_four(uint32_t part) {
+    return zword[rip + steps_ + static_cast<int>(part * part_bytes)];
+  }
 
   struct Held {
     Slot at = no_slot;
