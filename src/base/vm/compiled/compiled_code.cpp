@@ -434,8 +434,12 @@ class Compiler : public CompiledCode {
 };
 
 bool host_can() {
+#if defined(__x86_64__)
   static const std::vector<std::string> sets = lane_sets();
   return std::find(sets.begin(), sets.end(), "avx512") != sets.end() && __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
 }
 
 }  // namespace
