@@ -13,6 +13,15 @@ std::string short_place(const SourceLocation& where) {
                         : place_with_ptx_line(where);
 }
 
+void print_calls(const Console& console, const SourceLocation& where) {
+  const std::vector<std::string>& frames = where.frames;
+  const auto own = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
+  if (own == frames.end() || own + 1 == frames.end()) return;
+  std::string calls;
+  for (auto call = own + 1; call != frames.end(); ++call) calls += (calls.empty() ? "" : ", ") + *call;
+  console.line(console.styled(Style::dim, fmt::format("    {} inlined at {}", *own, calls)));
+}
+
 void print_frames(const Console& console, const SourceLocation& where) {
   const std::vector<std::string>& frames = where.frames;
   const auto own = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));

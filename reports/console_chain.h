@@ -12,6 +12,8 @@ inline constexpr size_t kDefaultDepth = 10;  ///< steps of a chain that are prin
 
 /// "chunk.cu:142", of a line of a list.
 std::string short_place(const SourceLocation&);
+/// One line, "bulk.cu:6 inlined at bulk.cu:28, bulk.cu:44"; nothing where it is inlined nowhere.
+void print_calls(const Console&, const SourceLocation&);
 /// The calls that were inlined into a line, and those around it, down to the kernel's entry.
 void print_frames(const Console&, const SourceLocation&);
 

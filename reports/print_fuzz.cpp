@@ -242,8 +242,9 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
     print_tightness(console, run, kernel);
     print_loosest(console, run, kernel);
   }
-  print_kernels(console, run);
-  print_coverage(console, run);
+  const bool judged = !run.tightness.empty() || !run.reached.empty();  // against an operator
+  if (judged) print_kernels(console, run);
+  if (judged) print_coverage(console, run);
   print_properties(console, run);
   print_findings(console, run);
   print_gone(console, run);

@@ -51,9 +51,11 @@ std::string reason(const Verification& v) {
   const std::vector<std::string> parts = faults_of(v);
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
-  if (v.program)
-    return v.outputs.empty() ? "no trap, no finding of the checks, nothing but finite values made"
-                             : "every output agrees with what was expected";
+  if (v.program && v.outputs.empty())
+    return v.checks && !v.checks->ran.empty()
+               ? "no trap, no finding of the checks, nothing but finite values made"
+               : "no trap, nothing but finite values made";
+  if (v.program) return "every output agrees with what was expected";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
   return fmt::format("every element is within its proved bound{}{}", peer,
                      v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");

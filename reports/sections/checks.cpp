@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/console_chain.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
 #include "reports/section.h"
@@ -33,12 +34,16 @@ extern const Section checks = {
     .print =
         [](const Console& console, const Verification& v, size_t) {
           if (!v.checks) return;
-          for (const CheckFinding& finding : v.checks->findings)
+          for (const CheckFinding& finding : v.checks->findings) {
             console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, name_of(finding.kind)),
                                      finding.message,
                                      finding.count > 1 && finding.at.access != "not written"
                                          ? fmt::format(" ({} instances)", finding.count)
                                          : ""));
+            print_calls(console, finding.at.where);
+            if (finding.other && finding.other->where.frames != finding.at.where.frames)
+              print_calls(console, finding.other->where);
+          }
         },
     .note =
         [](const Console& console, const Verification& v) {

@@ -56,8 +56,10 @@ std::string base_name_of(const std::string& source_name) {
 
 NamedSize read_size(const std::string& name, const JsonNode& node) {
   NamedSize size{.name = name};
-  if (node.is_number()) {
-    size.value = size.from = size.to = node.whole(0, kLargestSize);
+  const bool fixed = node.is_object() && node.has("value") && !node.has("from") && !node.has("to");
+  if (node.is_number() || fixed) {
+    if (fixed) node.keys({"value"});
+    size.value = size.from = size.to = (fixed ? node.get("value", "") : node).whole(0, kLargestSize);
     return size;
   }
   node.keys({"value", "from", "to", "multiple"});
@@ -79,8 +81,14 @@ LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& 
   root.keys(
       {"$schema", "name", "summary", "ptx", "sizes", "accepts", "tensors", "launches", "recorded", "origin"});
   if (root.has("name")) name_ = root.get("name", "").text();
-  if (root.has("sizes"))
-    for (const auto& [name, node] : root.get("sizes", "").members()) sizes_.push_back(read_size(name, node));
+  if (root.has("sizes")) {
+    for (const auto& [name, node] : root.get("sizes", "").members())
+      if (node.is_string()) {
+        made_sizes_.emplace_back(name, node.expression());
+      } else {
+        sizes_.push_back(read_size(name, node));
+      }
+  }
   read_modules(ptx);
 }
 
@@ -109,8 +117,11 @@ ExpressionScope LaunchFile::scope_of(const std::map<std::string, int64_t>& sizes
     const auto found = sizes.find(size.name);
     scope.variables[size.name] = static_cast<double>(found == sizes.end() ? size.value : found->second);
   }
+  const ExpressionScope chosen = scope;
+  for (const auto& [name, expression] : made_sizes_)
+    scope.variables[name] = evaluate(expression, chosen, fmt::format("{} at /sizes/{}", path_, name));
   for (const auto& [name, value] : sizes)
-    if (!scope.variables.contains(name)) {
+    if (!chosen.variables.contains(name)) {
       std::string known;
       for (const NamedSize& size : sizes_) known += (known.empty() ? "" : ", ") + size.name;
       throw BadInput(fmt::format("{}: there is no size \"{}\"; there are: {}", path_, name,

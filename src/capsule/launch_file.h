@@ -48,6 +48,7 @@ class LaunchFile {
   std::string path_, name_;
   nlohmann::json document_;
   std::vector<NamedSize> sizes_;
+  std::vector<std::pair<std::string, std::string>> made_sizes_;  ///< by expressions in those of `sizes_`
   std::vector<Module> modules_;
   /// By module the names of its entries, as PTX has them and as C++ does.
   struct Entry {

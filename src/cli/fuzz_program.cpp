@@ -33,7 +33,7 @@ FuzzRun fuzz_launch_file(const std::string& path, const std::string& ptx, const 
              bar.clear();
              console.line(fmt::format("{} {}\n  {}", console.styled(Style::bad, "found"), v.cause,
                                       Console::command(v.replay)));
-             if (v.checks && !v.checks->findings.empty())
+             if (v.checks && !v.checks->findings.empty() && !v.cause.starts_with("trap/"))
                console.line("  " + v.checks->findings.front().message);
              else if (v.trap)
                console.line("  " + v.trap->message);

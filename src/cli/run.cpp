@@ -73,10 +73,13 @@ struct RunCommand {
     const bool passed = result.findings.empty() && status == 0 && answer.at("said").empty();
     console.line(fmt::format(
         "\n{}  {} launches of {} kernels on vm {} in {:.1f} s, {:.3g} lane-instructions; "
-        "{} findings; {}: {}",
+        "{} finding{}{}; {}: {}",
         console.styled(style_of(passed ? Verdict::pass : Verdict::finding), passed ? "pass" : "finding"),
         result.cases, result.kernels.size(), arch, result.seconds,
-        answer.at("lane_instructions").get<double>(), result.findings.size(), program[0], ended));
+        answer.at("lane_instructions").get<double>(), result.findings.size(),
+        result.findings.size() == 1 ? "" : "s",
+        result.findings.empty() && !answer.at("said").empty() ? ", calls refused (above)" : "", program[0],
+        ended));
     const nlohmann::json json = to_json(result);
     FirstFailure failure;
     failure.attempt([&] { output.write(json); });

@@ -13,6 +13,12 @@
 namespace assay {
 namespace {
 
+/// An address that traps is a defect of its own; races and values that nothing wrote, which the checks say
+/// beside it, have findings of their own where they are others. Waits that do not end may come of them.
+bool is_apart(const Verification& v) {
+  return v.trap && v.trap->kind != TrapKind::hang && v.trap->kind != TrapKind::barrier;
+}
+
 /// What a finding says of where and why; two that share one of these show one defect. A named cause alone is
 /// not enough: two lines may have the same fault.
 std::set<std::string> reasons_of(const Verification& v) {
@@ -21,7 +27,7 @@ std::set<std::string> reasons_of(const Verification& v) {
     if (where.line > 0 || where.ptx_line > 0)
       reasons.insert(fmt::format("{}/{}/{}", why, kind, place_key(where)));
   };
-  if (v.checks)
+  if (v.checks && !is_apart(v))
     for (const CheckFinding& finding : v.checks->findings) {
       add("check", name_of(finding.kind), finding.at.where);
       if (finding.other) add("check", name_of(finding.kind), finding.other->where);

@@ -72,6 +72,17 @@ TEST_F(LaunchFiles, SizesAreChosenByName) {
   EXPECT_NE(complaint(kGood, {{"m", 1}}).find("there is no size \"m\"; there are: n"), std::string::npos);
 }
 
+TEST_F(LaunchFiles, ASizeMayFollowFromOthers) {
+  std::string text = kGood;
+  text.replace(text.find("\"sizes\": {"), 10, R"j("sizes": {"blocks": "ceil_div(n, 32)", "one": {"value": 1}, )j");
+  text.replace(text.find("\"grid\": \"ceil_div(n, 32)\""), 25, R"("grid": "blocks * one")");
+  EXPECT_EQ(file(text).make({{"n", 65}}, 1).program.launches.back().grid[0], 3u);
+  EXPECT_NE(complaint(text, {{"blocks", 1}}).find("there is no size \"blocks\"; there are: n, one"),
+            std::string::npos);
+  text.replace(text.find("ceil_div(n, 32)"), 15, "blocks + 1");
+  EXPECT_NE(complaint(text).find("at /sizes/blocks: \"blocks + 1\" cannot be evaluated"), std::string::npos);
+}
+
 TEST_F(LaunchFiles, EntriesAreFoundByTheirNamesInEitherLanguage) {
   const auto with = [](const std::string& name) {
     return R"j({"ptx": "k.ptx", "launches": [{"function": ")j" + name +

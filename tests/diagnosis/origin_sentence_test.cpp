@@ -62,6 +62,8 @@ TEST(OriginSentence, HasAFormForEveryKindThatIsNoArithmetic) {
       {OriginKind::unwritten_memory, "", "o[b=0,t=8,h=0,v=0] was never written"},
       {OriginKind::unwritten_memory, "ld.shared.f32 %f1, [%r1]",
        "ld.shared.f32 at scores.cuh:174 read memory that nothing wrote, on the way to o[b=0,t=8,h=0,v=0]"},
+      {OriginKind::unwritten_memory, "add.f32 %f1, %f2, %f3",
+       "add.f32 at scores.cuh:174 used a value that nothing wrote, on the way to o[b=0,t=8,h=0,v=0]"},
       {OriginKind::input, "ld.global.f32 %f1, [%rd1]",
        "ld.global.f32 at scores.cuh:174 took a value that is not finite from an input because g[8] = -100, "
        "on the way to o[b=0,t=8,h=0,v=0]"},

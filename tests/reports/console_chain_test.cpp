@@ -7,14 +7,25 @@
 namespace assay {
 namespace {
 
-std::string frames_of(const SourceLocation& where) {
+std::string printed(void (*print)(const Console&, const SourceLocation&), const SourceLocation& where) {
   std::FILE* const file = std::tmpfile();
-  print_frames(Console(file), where);
+  print(Console(file), where);
   std::rewind(file);
   std::string text;
   for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
   std::fclose(file);
   return text;
+}
+
+std::string frames_of(const SourceLocation& where) {
+  return printed(print_frames, where);
+}
+
+TEST(ConsoleChain, CallsAroundAPlaceAreOneLine) {
+  SourceLocation where{"a.cu", 6, 0, "k", {"a.cu:6", "a.cu:28", "a.cu:44"}};
+  EXPECT_EQ(printed(print_calls, where), "    a.cu:6 inlined at a.cu:28, a.cu:44\n");
+  where.frames = {"a.cu:3", "a.cu:6"};
+  EXPECT_EQ(printed(print_calls, where), "") << "inlined nowhere";
 }
 
 TEST(ConsoleChain, CallsInsideALineAreSaidAndThoseAroundIt) {

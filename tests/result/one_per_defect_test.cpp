@@ -64,6 +64,15 @@ TEST(OnePerDefect, TwoRacesAndTwoKernelsStayApart) {
   EXPECT_EQ(one_per_defect({a, b, c}).size(), 3u);
 }
 
+TEST(OnePerDefect, AnAddressThatTrapsIsNoRaceThatIsSeenBesideIt) {
+  Verification address = finding("trap/out-of-bounds/src/k.cu:30"), race = finding("check/race/src/k.cu:46");
+  address.trap = Trap{.kind = TrapKind::out_of_bounds, .where = {"src/k.cu", 30, 0, "k", {}}};
+  address.checks = race.checks = race_at(46);
+  EXPECT_EQ(one_per_defect({address, race}).size(), 2u);
+  address.trap->kind = TrapKind::barrier;
+  EXPECT_EQ(one_per_defect({address, race}).size(), 1u) << "a wait may fail for what the checks say";
+}
+
 TEST(OnePerDefect, WhatIsComputedInsteadNamesOneDefectOfValuesAndNaNs) {
   const std::vector<Verification> one =
       one_per_defect({nan_at(9, "gate-sign"), nan_at(12, "gate-sign"), wrong("gate-sign")});

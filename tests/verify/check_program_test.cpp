@@ -55,6 +55,37 @@ TEST(CheckProgram, ARaceIsFoundByTheCheckAndByTheOrder) {
   EXPECT_NE(failures(v).find("ld.shared.u32 at"), std::string::npos);
 }
 
+TEST(CheckProgram, AHangIsCheckedUpToItsEnd) {
+  const vm::SmallKernel waiting{
+      .declarations = ".shared .align 8 .b64 bar; .shared .align 4 .b32 box;",
+      .body =
+          "mov.u32 %d, 0; mov.u32 %r0, bar; mov.u32 %r1, box; setp.eq.u32 %p0, %t, 0;\n"
+          "@%p0 mbarrier.init.shared.b64 [%r0], 1; bar.sync 0;\n"
+          "setp.lt.u32 %p0, %t, 32; @%p0 st.shared.u32 [%r1], %a; @!%p0 ld.shared.u32 %d, [%r1];\n"
+          "wait: mbarrier.test_wait.parity.shared.b64 %p1, [%r0], 0; @!%p1 bra wait;",
+      .a = {9},
+      .threads = 64};
+  const Verification v = check(waiting);
+  ASSERT_TRUE(v.trap);
+  EXPECT_EQ(v.trap->kind, TrapKind::hang) << v.trap->message;
+  ASSERT_TRUE(v.checks);
+  ASSERT_FALSE(v.checks->findings.empty()) << v.checks->skipped;
+  EXPECT_EQ(v.checks->findings[0].kind, CheckKind::race);
+}
+
+TEST(CheckProgram, AValueOfALaneThatTakesNoPartIsNoLiteral) {
+  const vm::SmallKernel shuffling{
+      .body =
+          "mov.u32 %d, 0; setp.ge.u32 %p0, %t, 16; @%p0 bra done;\n"
+          "shfl.sync.down.b32 %d, %a, 16, 31, 0xffff; add.f32 %d, %d, %d; done:"};
+  TensorMap inputs;
+  Program program = vm::plan_of(shuffling, inputs);
+  program.outputs[0].dtype = Dtype::fp32;
+  const Verification v = check_program("small", program, inputs, {});
+  ASSERT_EQ(v.origins.size(), 1u);
+  EXPECT_EQ(v.origins[0].origin.kind, OriginKind::unwritten_memory);
+}
+
 TEST(CheckProgram, PoisonThatReachesAnOutputIsAFinding) {
   const vm::SmallKernel reading{.declarations = ".shared .align 4 .b32 box;",
                                 .body = "mov.u32 %r0, box; ld.shared.u32 %r1, [%r0]; and.b32 %d, %r1, 4;"};

@@ -171,6 +171,8 @@ bool Parser::find_register(Scope& scope, const std::string& name, Operand& resul
 /// .loc file line column{, function_name label{+offset}, inlined_at file line column}
 void Parser::loc_directive() {
   auto number = [this] { return static_cast<int32_t>(lex_.integer("a number of .loc", 0, INT32_MAX)); };
+  // Of several lines of assembly, later LLVM counts each as one more line of the source.
+  const bool counts_assembly = lex_.in_inline_assembly();
   const int32_t file = number(), line = number(), column = number();
   int32_t inlined_at = commented_site(lex_.rest_of_line());
   while (lex_.accept(',')) {
@@ -188,7 +190,7 @@ void Parser::loc_directive() {
       lex_.fail("unknown attribute of .loc: " + word);
     }
   }
-  current_line_ = line_index(file, line, column, inlined_at);
+  if (!counts_assembly) current_line_ = line_index(file, line, column, inlined_at);
 }
 
 /// LLVM writes where inlined code was called only into the comment behind .loc (Triton's PTX):

@@ -33,6 +33,10 @@ bool is_reference(std::string_view word) {
   return word == "texref" || word == "samplerref" || word == "surfref";
 }
 
+bool is_source(std::string_view path) {
+  return path.ends_with(".cu") || path.ends_with(".cuh") || path.ends_with(".cpp") || path.ends_with(".h");
+}
+
 }  // namespace
 
 Parser::Parser(std::string_view text, std::string path, bool apart) : lex_(text, path), apart_(apart) {
@@ -60,7 +64,10 @@ void Parser::module_statement() {
   for (;;) {
     const size_t start = lex_.next_position();
     const std::string word(lex_.directive());
-    if (word.empty()) lex_.fail_at(start, "expected a directive");
+    if (word.empty())
+      lex_.fail_at(start, is_source(module_.path)
+                              ? "expected a directive of PTX, which nvcc -ptx makes of CUDA sources"
+                              : "expected a directive");
     if (word == "visible" || word == "weak" || word == "common") continue;
     if (word == "extern") {
       external = true;

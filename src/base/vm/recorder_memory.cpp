@@ -71,6 +71,11 @@ void Recorder::carry(const Warp& warp, const Op& op, uint32_t mask) {
   each_transfer(done, [&](const Transfer& t) {
     for (int half = 0; half < halves(t); half++) write(warp, t.to, half, *next++, writer);
   });
+  if (flow == Flow::exchange)  // of a lane that takes no part nothing comes
+    each_lane(mask, [&](int lane) {
+      for (int half = 0; half < 2 && !(mask >> (warp.lane_source[lane] & 31) & 1); half++)
+        cell(warp, op.d, half, lane) = {0, kUnwritten};
+    });
   if (flow == Flow::select) log_chosen(warp, op, mask);
 }
 

@@ -74,8 +74,8 @@ std::string origin_sentence(const OriginTrace& trace) {
     return fmt::format("{} was never written", origin.element);
   const std::string at = source_place(origin.where);
   if (origin.kind == OriginKind::unwritten_memory)
-    return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
-                       opcode(origin.instruction), at, origin.element);
+    return fmt::format("{} at {} {} that nothing wrote, on the way to {}", opcode(origin.instruction), at,
+                       origin.instruction.starts_with("ld") ? "read memory" : "used a value", origin.element);
   if (origin.kind == OriginKind::input)
     return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
                        opcode(origin.instruction), at, blamed_input(origin), origin.element);

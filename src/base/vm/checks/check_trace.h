@@ -46,11 +46,14 @@ class CheckTrace : public PlainTrace {
 
   /// Before the blocks of a launch.
   void enter(const LaunchContext& context) {
-    each([&](auto& check) { check.enter(context); });
+#define CHECK(type, member, name, summary) \
+  if (member) member->enter(context);
+#include "src/base/vm/checks/checks.def"
   }
 
 #define CHECK(type, member, name, summary) std::optional<type> member;
 #include "src/base/vm/checks/checks.def"
+  std::optional<StrayReads> stray;  ///< in a run of its own
 
  private:
   template <class Visit>
@@ -58,6 +61,7 @@ class CheckTrace : public PlainTrace {
 #define CHECK(type, member, name, summary) \
   if (member) visit(*member);
 #include "src/base/vm/checks/checks.def"
+    if (stray) visit(*stray);
   }
 };
 
