@@ -14,6 +14,7 @@
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
 #include "src/base/program/tile_map_bytes.h"
+#include "src/base/vm/compiled/compiled_code.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/paged_tensor.h"
 
@@ -403,6 +404,7 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
       memory_.place(code.variables[v], module.variables[v].name, variables.data[v].data(),
                     variables.data[v].size());
   context_.code = &code;
+  context_.compiled = options_.engine == ExecutedBy::compiled ? compiled_code(code) : nullptr;
   context_.memory = &memory_;
   context_.launch = &launch;
   context_.cluster = clusters_[index];
