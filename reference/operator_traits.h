@@ -45,6 +45,20 @@ struct OperatorTraits {
   }
 };
 
+/// Bounds norm by norm, and enclosures by two precisions.
+constexpr OperatorTraits norm_traits(double (*default_scale)(const Sizes&),
+                                     SliceBounds (*forward)(const SliceProblem&),
+                                     SliceBounds (*adjoint)(const SliceProblem&),
+                                     bool (*enclose_forward)(const SliceProblem&, int, SliceBalls&),
+                                     bool (*enclose_adjoint)(const SliceProblem&, int, SliceBalls&)) {
+  return {.bound_shape = BoundShape::norms,
+          .default_scale = default_scale,
+          .forward_bound = forward,
+          .adjoint_bound = adjoint,
+          .enclose_forward = enclose_forward,
+          .enclose_adjoint = enclose_adjoint};
+}
+
 /// What a row of operators.def names.
 template <typename Op>
 concept OperatorType = requires(typename Op::template Inputs<double>& x, const SliceProblem& p,

@@ -8,6 +8,7 @@ import keyword
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "python" / "assay" / "results.py"
@@ -20,14 +21,17 @@ command line prints, and as a page in notebooks; everything pickles.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from ._record import Document, Record
 
-__all__ = {names}
+__all__ = [
+{names}
+]
 
 '''
+WIDTH = 118
 
 
 def camel(name):
@@ -48,53 +52,74 @@ def identifier(key):
     return name + "_" if keyword.iskeyword(name) else name
 
 
+def wrapped(text, indent="    "):
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def joined(statements):
+    """Fields of a class, as many on a line as fit."""
+    lines = [""]
+    for statement in statements:
+        if lines[-1] and len(lines[-1]) + len(statement) + 6 <= WIDTH:
+            lines[-1] += f"; {statement}"
+        else:
+            lines.append(f"    {statement}")
+    return "\n".join(lines[1:])
+
+
 class Generator:
     def __init__(self, schema):
         self.definitions = schema["$defs"]
         self.documents = [row["$ref"].rsplit("/", 1)[1] for row in schema["oneOf"]]
-        self.classes = {}  # name -> text, in the order in which they are needed
-        for name in self.definitions:
-            if name != "number":
-                self.record(camel(name), self.definitions[name], name in self.documents)
+        self.lists = {}  # key -> the lists of words that fields of this name have
+        for _ in range(2):  # the second time all lists are known
+            self.choices = {}  # "Literal[...]" -> its name
+            self.classes = {}  # name -> text, in the order in which they are needed
+            for name in self.definitions:
+                if name != "number":
+                    self.record(camel(name), self.definitions[name], name in self.documents)
 
-    def kind(self, owner, name, schema):
-        """Annotation, and the expression that says how it is read (see _record.py)."""
+    def annotation(self, owner, name, schema):
+        """Of a value that `schema` describes."""
         if "$ref" in schema:
             target = schema["$ref"].rsplit("/", 1)[1]
             if target == "number":
-                return "float", "float"
+                return "float"
             self.record(camel(target), self.definitions[target], target in self.documents)
-            return camel(target), camel(target)
+            return camel(target)
         if "anyOf" in schema:
             inner = [row for row in schema["anyOf"] if row != {"type": "null"}]
             assert len(inner) == 1 and len(schema["anyOf"]) == 2, (owner, name)
-            annotation, how = self.kind(owner, name, inner[0])
-            return f"{annotation} | None", f'("optional", {how})'
+            return f"{self.annotation(owner, name, inner[0])} | None"
         if "const" in schema:
-            return type(schema["const"]).__name__, "None"
+            return type(schema["const"]).__name__
         if "enum" in schema:
-            return f"Literal[{', '.join(json.dumps(x) for x in schema['enum'])}]", "None"
+            return self.choice(owner, name, f"Literal[{', '.join(json.dumps(x) for x in schema['enum'])}]")
         if schema.get("type") == "array":
-            annotation, how = self.kind(owner, singular(name), schema["items"])
-            return f"list[{annotation}]", f'("list", {how})'
+            return f"list[{self.annotation(owner, singular(name), schema['items'])}]"
         if schema.get("type") == "object":
             values = schema.get("additionalProperties")
             if values:
-                annotation, how = self.kind(owner, singular(name), values)
-                return f"dict[str, {annotation}]", f'("map", {how})'
+                return f"dict[str, {self.annotation(owner, singular(name), values)}]"
             self.record(owner + camel(name), schema, False)
-            return owner + camel(name), owner + camel(name)
-        plain = {"string": "str", "integer": "int", "boolean": "bool", "number": "float"}.get(schema.get("type"), "Any")
-        return plain, "float" if plain == "float" else "None"
+            return owner + camel(name)
+        return {"string": "str", "integer": "int", "boolean": "bool", "number": "float"}.get(schema.get("type"), "Any")
+
+    def choice(self, owner, name, literal):
+        """The name of a list of words: the field's, after the class where others of that name have other words."""
+        self.lists.setdefault(name, set()).add(literal)
+        alone = len(self.lists[name]) == 1 and name not in self.definitions
+        return self.choices.setdefault(literal, camel(name) if alone else owner + camel(name))
 
     def record(self, name, schema, is_document):
         if name in self.classes:
             return
         self.classes[name] = None  # no class contains itself
         required = set(schema.get("required", []))
-        lines, kinds = [], []
+        fields, said, absent, keys = [], [], [], {}
         for key, value in schema.get("properties", {}).items():
-            annotation, how = self.kind(name, key, value)
+            annotation = self.annotation(name, key, value)
             python = identifier(key)
             default = ""
             if "const" in value:
@@ -103,16 +128,25 @@ class Generator:
                 default = self.default(annotation)
                 if default.endswith("None") and not annotation.endswith("None"):
                     annotation += " | None"
-            lines.append(f"    {python}: {annotation}{default}")
+                    absent.append(python)
+            fields.append(f"{python}: {annotation}{default}")
             if "description" in value:
-                lines.append(f'    """{value["description"]}"""')
-            kinds.append(f'        "{python}": ("{key}", {how}),')
-        text = "@dataclass(kw_only=True)\n"
-        text += f"class {name}({'Document' if is_document else 'Record'}):\n"
-        text += f'    """{schema.get("description", singular(name))}"""\n\n'
-        text += "\n".join(lines) + "\n\n    _kinds = {\n" + "\n".join(kinds) + "\n    }\n"
+                said.append(f"{python}: {value['description']}.")
+            if python != key:
+                keys[python] = key
+        base = "Document" if is_document else "Record"
+        base += f', absent="{" ".join(absent)}"' if absent else ""
+        base += f", keys={json.dumps(keys)}" if keys else ""
+        text = f"class {name}({base}):\n" + self.documentation(schema.get("description", ""), said) + joined(fields)
         del self.classes[name]
         self.classes[name] = text
+
+    @staticmethod
+    def documentation(summary, said):
+        if not said:
+            return f'    """{summary}"""\n' if summary else ""
+        parts = [f'    """{summary}', ""] if summary else ['    """']
+        return "\n".join([*parts, wrapped(" ".join(said)), '    """\n'])
 
     @staticmethod
     def default(annotation):
@@ -123,8 +157,15 @@ class Generator:
         return " = None"
 
     def text(self):
-        names = "[\n" + "".join(f'    "{name}",\n' for name in sorted(self.classes)) + "]"
-        return HEAD.replace("{names}", names) + "\n" + "\n\n".join(self.classes.values())
+        names = wrapped(", ".join(f'"{name}"' for name in sorted(self.classes)))
+        choices = "\n".join(self.assignment(name, literal) for literal, name in self.choices.items())
+        return HEAD.replace("{names}", names) + "\n\n\n".join([choices, "\n\n".join(self.classes.values())]) + "\n"
+
+    @staticmethod
+    def assignment(name, literal):
+        line = f"{name} = {literal}"
+        words = wrapped(literal.removeprefix("Literal[").removesuffix("]"))
+        return line if len(line) <= WIDTH else f"{name} = Literal[\n{words}\n]"
 
 
 def main(arguments):

@@ -58,7 +58,7 @@ PYTHON
   screenshots) tests/reports/page/page_test.sh "$PWD/$build/src/cli/assay" tests/data/screenshots ;;
   digests)
     built record_digests
-    "$build/tools/record_digests" 34 20261120 >"$folder/digests"
+    "$build/tools/record_digests" 34 20261123 >"$folder/digests"
     cp "$folder/digests" tests/data/digests_h200.txt ;;
   fidelity)
     built fidelity

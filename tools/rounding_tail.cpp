@@ -65,10 +65,10 @@ bool uses_slots(const Kernel& kernel) {
 }
 
 Case case_of(const Kernel& kernel, Dtype dtype, const char* decay, int64_t round) {
-  constexpr int64_t kChannels[] = {16, 24, 32, 16, 64};
+  constexpr int64_t kChannels[] = {16, 24, 16, 32, 16, 24, 16, 32, 16, 64};
   Case c;
   c.kernel = kernel.name;
-  c.T = 1024, c.H = 2, c.K = c.V = kChannels[round % 5];
+  c.T = 1024, c.H = 2, c.K = c.V = kChannels[round % std::ssize(kChannels)];
   if (uses_slots(kernel)) c.M = c.K;
   c.dtype = dtype, c.decay = decay, c.seed = static_cast<uint64_t>(round) + 1;
   c.direction = Direction::both, c.initial_state = round % 2 == 1;

@@ -1,15 +1,39 @@
 """What the generated results have in common: JSON both ways, and how they are shown."""
 from __future__ import annotations
 
+import functools
 import math
+import types
+import typing
+from dataclasses import dataclass, field, fields
 from html import escape
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Union
 
 from .errors import BadInput
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda cls: cls
+
 
 Self = TypeVar("Self", bound="Record")
 
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def _kind(hint: Any) -> Any:
+    """How a field of this type is read: None as it is, float, a class, ("optional" | "list" | "map", kind)."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return "optional", _kind(inner[0])
+    if origin is list:
+        return "list", _kind(inner[0])
+    if origin is dict:
+        return "map", _kind(inner[1])
+    return hint if hint is float or isinstance(hint, type) and issubclass(hint, Record) else None
 
 
 def _read(value: Any, kind: Any) -> Any:
@@ -46,22 +70,42 @@ def as_text(text: str) -> str:
     return f'<pre style="line-height:1.3">{escape(text)}</pre>'
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Record:
-    """A part of a result; fields as in reports/schema.json."""
+    """A part of a result; fields as in reports/schema.json. Subclasses are dataclasses.
 
-    #: Python name -> (name in JSON, how it is read): None as it is, float, a class, ("optional" | "list" | "map", kind)
-    _kinds: ClassVar[dict[str, tuple[str, Any]]] = {}
+    absent: fields that a document may lack, and that are never null; they are None then, and left out again.
+    keys: names in JSON of those fields that have another one here.
+    """
+
+    _absent: ClassVar[frozenset[str]] = frozenset()
+    _keys: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, absent: str = "", keys: dict[str, str] | None = None) -> None:
+        dataclass(kw_only=True)(cls)
+        cls._absent, cls._keys = frozenset(absent.split()), keys or {}
+
+    @classmethod
+    @functools.cache
+    def _kinds(cls) -> dict[str, tuple[str, Any]]:
+        """Python name -> (name in JSON, how it is read)."""
+        hints = typing.get_type_hints(cls)
+        return {row.name: (cls._keys.get(row.name, row.name), _kind(hints[row.name])) for row in fields(cls)}
 
     @classmethod
     def from_json(cls: type[Self], given: dict[str, Any]) -> Self:
         """From parsed JSON. A field that only newer or older programs write is left at its default, or out."""
-        return cls(**{name: _read(given[key], kind) for name, (key, kind) in cls._kinds.items() if key in given})
+        return cls(**{name: _read(given[key], kind) for name, (key, kind) in cls._kinds().items() if key in given})
 
     def to_json(self) -> dict[str, Any]:
         """As `json.dumps` takes it; NaN and infinities are the strings "nan", "inf", "-inf". A field that this version
         knows and its maker did not is left out."""
-        given = {key: (getattr(self, name), kind) for name, (key, kind) in self._kinds.items()}
-        return {key: _written(value) for key, (value, kind) in given.items() if value is not None or kind is not None}
+        given = {name: (key, getattr(self, name)) for name, (key, _) in self._kinds().items()}
+        return {
+            key: _written(value)
+            for name, (key, value) in given.items()
+            if value is not None or name not in self._absent
+        }
 
 
 class Document(Record):

@@ -10,10 +10,13 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy
 
-from . import _engine, _tensors, fuzzing
+from . import _engine, _tensors
 from ._engine import Progress
 from ._record import as_text
+from .calling import name_of
+from .case_tensors import InTorch, tensors_for
 from .errors import BadInput
+from .function_run import failed, on_backend, watched
 from .results import Verification
 
 _VALUES = ("normal", "uniform", "positive", "large", "small", "zeros", "ones", "sparse")
@@ -175,14 +178,14 @@ class _Free:
         given = self.values(case)
 
         def serve(run: _engine.Run) -> dict[str, Any]:
-            with fuzzing._watched(run) as watch:
+            with watched(run) as watch:
                 arguments = {name: self._tensor(value, dtype) for (name, dtype, _), value in zip(case.kinds, given.values())}
                 for name, value in arguments.items():
                     run.named(self._array(name, value))
                 try:
                     outputs = self._named(self.fn(**arguments))
                 except BaseException as error:
-                    said = fuzzing.failed(error, watch, self.succeeded)
+                    said = failed(error, watch, self.succeeded)
                     if said is None:
                         raise
                     return said
@@ -205,7 +208,7 @@ class _Free:
         return Verification.from_json(value["result"]), value["unjudged"]
 
     def _referred(self, given: Mapping[str, numpy.ndarray]) -> Any:
-        if not isinstance(self.kind, fuzzing._Torch):
+        if not isinstance(self.kind, InTorch):
             return self.reference(**{name: value.copy() for name, value in given.items()})
         torch = self.kind.torch
         made = {}
@@ -215,7 +218,7 @@ class _Free:
         return self.reference(**made)
 
     def _tensor(self, value: numpy.ndarray, dtype: str) -> Any:
-        if not isinstance(self.kind, fuzzing._Torch):
+        if not isinstance(self.kind, InTorch):
             if dtype not in _NUMPY:
                 raise BadInput(f"{self.name}: NumPy has no {dtype}: tensors=\"torch\"")
             return value.astype(_NUMPY[dtype])
@@ -329,8 +332,8 @@ def fuzz(
     """assay.fuzz without an operator."""
     chosen = random.getrandbits(31) if seed is None else seed
     random_ = random.Random(chosen)
-    with fuzzing._on(backend, arch) as where:
-        subject = _Free(fn, inputs, reference, tolerance, fuzzing._tensors_for(tensors, where), name or fuzzing._name_of(fn))
+    with on_backend(backend, arch) as where:
+        subject = _Free(fn, inputs, reference, tolerance, tensors_for(tensors, where), name or name_of(fn))
         session = sys.modules.get("assay.triton.session")
         machine = session.active() if session is not None else None
         options = {"checks": checks, "repeats": repeats, "arch": machine.gpu.arch if machine else "sm_90"}
@@ -371,8 +374,8 @@ def replay(
     progress: Progress | None = None,
 ) -> Verification:
     """A case again, from its token; options as `assay.fuzz` has them."""
-    with fuzzing._on(backend, arch) as where:
-        subject = _Free(fn, inputs, reference, tolerance, fuzzing._tensors_for(tensors, where), name or fuzzing._name_of(fn))
+    with on_backend(backend, arch) as where:
+        subject = _Free(fn, inputs, reference, tolerance, tensors_for(tensors, where), name or name_of(fn))
         subject.succeeded = True
         options = {"checks": checks, "repeats": repeats, "arch": arch, **({} if where == "machine" else {"backend": where})}
         found, why = subject.check(drawn_from(token), options, progress)

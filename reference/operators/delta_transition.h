@@ -1,90 +1,138 @@
-// What the delta rules that read after the decay share: the recurrence
+// The delta rules that read after the decay: one operator, of which the decay is each one's own.
 //
 //   S'_t = D_t S_{t-1}      r_t = v_t - S'_t^T k_t      u_t = beta_t (.) r_t
 //   S_t = S'_t + k_t u_t^T          o_t = scale S_t^T q_t          t = 1..T
 //
-// and its reverse. What D_t is, a diagonal matrix, is the operator's own.
+// One slice: one sequence n, one value head. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
+// initial state or 0, S_T the final state. Where there is a decay, value head h has the queries and keys of
+// head h H / HV. beta_t is one number per head (beta), one per value channel (beta_v), or 1 where neither is
+// given. Keys are not normalised here: with |k_t| = 1 the transition I - beta k k^T never lengthens a state;
+// otherwise it may by |1 - beta |k_t|^2| per token, and its bounds grow with that.
+// Domain: q, k, v, S_0 finite; -1e4 <= g <= 0; 0 <= beta <= 2; scale finite.
 #pragma once
+#include <string_view>
+#include <vector>
+
+#include "reference/operators/state_recurrence.h"
 #include "reference/slice_problem.h"
-#include "reference/state_history.h"
-#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 
-/// beta_t, 1 x V: that of the head times that of the value channel, of which one at most is given; what is
-/// not given is 1.
-template <typename Inputs>
-auto delta_rates(const Inputs& x, Eigen::Index t) {
-  return (x.beta_v.row(t) * x.beta(t, 0)).eval();
-}
-/// Ones for what is absent, of an operator whose places `In` has beta and beta_v.
-template <typename In, typename Inputs>
-void take_delta_rates(const SliceProblem& p, Inputs& x) {
-  using Real = decltype(x.scale);
-  if (!p.inputs[In::beta].present) x.beta = Matrix<Real>::Constant(x.beta.rows(), x.beta.cols(), Real(1));
-  if (!p.inputs[In::beta_v].present)
-    x.beta_v = Matrix<Real>::Constant(x.beta_v.rows(), x.beta_v.cols(), Real(1));
-}
+/// Inputs is DeltaRule::Inputs below.
+template <typename Inputs, typename Decay>
+struct DeltaWrite {
+  const Inputs& x;
+  Decay decay;
 
-/// What a token finds and what it makes of it: S'_t, r_t and u_t (1 x V).
-template <typename Real>
-struct DeltaToken {
-  Matrix<Real> S, r, u;
-};
-/// `decayed(t, X)`: D_t X.
-template <typename Inputs, typename Decayed, typename Real>
-DeltaToken<Real> delta_token(const Inputs& x, Eigen::Index t, const Decayed& decayed, const Matrix<Real>& S) {
-  DeltaToken<Real> y{decayed(t, S), {}, {}};
-  y.r = x.v.row(t) - x.k.row(t) * y.S;
-  y.u = delta_rates(x, t).cwiseProduct(y.r);
-  return y;
-}
-template <typename Inputs, typename Decayed, typename Real>
-void delta_step(const Inputs& x, Eigen::Index t, const Decayed& decayed, Matrix<Real>& S) {
-  const DeltaToken<Real> now = delta_token(x, t, decayed, S);
-  S = (now.S + x.k.row(t).transpose() * now.u).eval();
-}
-
-/// S: S_0 on entry, S_T on exit. Returns o, T x V.
-template <typename Inputs, typename Decayed, typename Real>
-Matrix<Real> delta_forward(const Inputs& x, const Decayed& decayed, Matrix<Real>& S) {
-  Matrix<Real> o(x.v.rows(), x.v.cols());
-  for (Eigen::Index t = 0; t < x.q.rows(); ++t) {
-    delta_step(x, t, decayed, S);
-    o.row(t) = (S.transpose() * x.q.row(t).transpose() * x.scale).transpose();
+  /// What a token finds and what it makes of it: S'_t, r_t and u_t (1 x V).
+  template <typename Real>
+  struct Token {
+    Matrix<Real> S, r, u;
+  };
+  template <typename Real>
+  Token<Real> token(Eigen::Index t, const Matrix<Real>& S) const {
+    Token<Real> y{decay.times(t, S), {}, {}};
+    y.r = x.v.row(t) - x.k.row(t) * y.S;
+    y.u = rates(t).cwiseProduct(y.r);
+    return y;
   }
-  return o;
-}
+  /// beta_t, 1 x V: that of the head times that of the value channel, of which one at most is given; what is
+  /// not given is 1.
+  auto rates(Eigen::Index t) const { return (x.beta_v.row(t) * x.beta(t, 0)).eval(); }
 
-/// Reverse time, G = dL/dS_t, readout at t included; starts at dS_T. For t = T..1:
-///   G <- G + scale q_t do_t^T      dq_t = scale S_t do_t
-///   du = G^T k_t      dr = beta_t (.) du      dbeta_t = du . r_t, of a value channel du (.) r_t
-///   dk_t = G u_t - S'_t dr      dv_t = dr
-///   G' = G - k_t dr^T      (the adjoint of S'_t: `gates(t, S'_t, G')` is told)      G <- D_t G'
-/// and dS_0 = G at the end. `y`: the gradients, of the inputs' shapes; y.S0 = dS_T on entry.
-template <typename Inputs, typename Decayed, typename Gates, typename Real>
-void delta_adjoint(const Inputs& x, const Matrix<Real>& d_o, const Decayed& decayed, const Gates& gates,
-                   Inputs& y) {
-  const Eigen::Index T = x.q.rows();
-  Matrix<Real>& G = y.S0;
-  StateHistory<Matrix<Real>> S(x.S0, T,
-                               [&](int64_t t, Matrix<Real>& state) { delta_step(x, t - 1, decayed, state); });
-  for (Eigen::Index t = T - 1; t >= 0; --t) {
-    const Vector<Real> q = x.q.row(t).transpose(), k = x.k.row(t).transpose();
-    const Vector<Real> readout = d_o.row(t).transpose() * x.scale;
-    G = (G + q * readout.transpose()).eval();
-    y.q.row(t) = (S.at(t + 1) * readout).transpose();
-    const DeltaToken<Real> now = delta_token(x, t, decayed, S.at(t));
-    const Matrix<Real> du = x.k.row(t) * G, dr = delta_rates(x, t).cwiseProduct(du);
+  template <typename Real>
+  void step(Eigen::Index t, Matrix<Real>& S) const {
+    const Token<Real> now = token(t, S);
+    S = (now.S + x.k.row(t).transpose() * now.u).eval();
+  }
+  ///   du = G^T k_t      dr = beta_t (.) du      dbeta_t = du . r_t, of a value channel du (.) r_t
+  ///   dk_t = G u_t - S'_t dr      dv_t = dr
+  ///   G' = G - k_t dr^T      (the adjoint of S'_t)      dg_t of D_t      G <- D_t G'
+  template <typename Real>
+  void back(Eigen::Index t, const Matrix<Real>& before, Matrix<Real>& G, Inputs& y, Matrix<Real>& dg) const {
+    const Token<Real> now = token(t, before);
+    const Matrix<Real> du = x.k.row(t) * G, dr = rates(t).cwiseProduct(du);
     const Matrix<Real> of_rates = du.cwiseProduct(now.r);
     y.beta(t, 0) = of_rates.cwiseProduct(x.beta_v.row(t)).sum();
     y.beta_v.row(t) = of_rates * x.beta(t, 0);
     y.k.row(t) = (G * now.u.transpose() - now.S * dr.transpose()).transpose();
     y.v.row(t) = dr;
-    G = (G - k * dr).eval();
-    gates(t, now.S, G);
-    G = decayed(t, G);
+    G = (G - x.k.row(t).transpose() * dr).eval();
+    decay.gradient(t, before, G, dg);
+    G = decay.times(t, G);
   }
-}
+};
+template <typename Inputs, typename Decay>
+DeltaWrite(const Inputs&, Decay) -> DeltaWrite<Inputs, Decay>;
+
+/// Places in inputs(), with a gate and without.
+template <bool gated>
+struct DeltaArguments {
+  enum : size_t { q, k, v, g, beta, beta_v, initial_state, count };
+};
+template <>
+struct DeltaArguments<false> {
+  enum : size_t { q, k, v, beta, beta_v, initial_state, count };
+};
+
+/// What an operator's type has beside its text and its bounds. Decay<Real>: D_t, of state_recurrence.h.
+template <template <typename> typename Decay>
+struct DeltaOperator {
+  static constexpr bool gated = Decay<double>::gated;
+  using In = DeltaArguments<gated>;
+  using Out = StatePlaces;
+
+  /// `gate`: the axes of g, where there is one.
+  static std::vector<ArgumentSpec> arguments(const std::vector<std::string_view>& gate) {
+    const std::string_view heads = gated ? "HV" : "H";
+    std::vector<ArgumentSpec> y = {{"q", {"B", "T", "H", "K"}, Role::value},
+                                   {"k", {"B", "T", "H", "K"}, Role::unit},
+                                   {"v", {"B", "T", heads, "V"}, Role::value}};
+    if (gated) y.push_back({"g", gate, Role::log_decay, true});
+    y.push_back({"beta", {"B", "T", heads}, Role::rate, true});
+    y.push_back({"beta_v", {"B", "T", heads, "V"}, Role::rate, true, "beta"});
+    y.push_back({"initial_state", {"N", heads, "K", "V"}, Role::state, true});
+    return y;
+  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(gated ? "HV" : "H"); }
+
+  /// One slice. Rows are tokens: q, k are T x K, v, beta_v T x V, beta T x 1, S0 is K x V; g is the decay's.
+  template <typename Real>
+  struct Inputs {
+    Matrix<Real> q, k, v, g, beta, beta_v, S0;
+    Real scale{1};
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("q", x.q), visit("k", x.k), visit("v", x.v);
+      if constexpr (gated) visit("g", x.g);
+      visit("beta", x.beta), visit("beta_v", x.beta_v), visit("initial_state", x.S0);
+    }
+    /// Rates that are absent are 1.
+    void take(const SliceProblem& p) {
+      if (!p.inputs[In::beta].present) beta.setConstant(Real(1));
+      if (!p.inputs[In::beta_v].present) beta_v.setConstant(Real(1));
+    }
+    auto term() const {
+      if constexpr (gated)
+        return DeltaWrite{*this, Decay<Real>(g)};
+      else
+        return DeltaWrite{*this, Decay<Real>()};
+    }
+  };
+  template <typename Real>
+  using Outputs = StateOutputs<Real>;
+
+  template <typename Real>
+  static Outputs<Real> forward(const Inputs<Real>& x) {
+    return state_forward(x, x.q, x.term());
+  }
+  template <typename Real>
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
+    Inputs<Real> y = x;
+    state_adjoint(x, x.q, x.term(), d, y, y.q, y.g);
+    return y;
+  }
+};
 
 }  // namespace assay

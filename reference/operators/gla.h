@@ -14,11 +14,8 @@
 // Hardware-Efficient Training", ICML 2024, arXiv:2312.06635, section 4; there alpha_t = e^{g_t} and scale
 // = 1.
 #pragma once
-#include <cmath>
-
 #include "reference/operator_traits.h"
-#include "reference/state_history.h"
-#include "src/base/numerics/eigen_traits.h"
+#include "reference/operators/state_recurrence.h"
 
 namespace assay {
 
@@ -36,12 +33,9 @@ struct Gla {
             {"g", {"B", "T", "H", "K"}, Role::log_decay, true},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
-  static std::vector<ArgumentSpec> outputs() {
-    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
-  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static GatedForm form() { return {.gate = "g"}; }
-  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.default_scale = &default_scale, .form = &form};
+  static constexpr OperatorTraits traits{.default_scale = &root_scale, .form = &form};
 
   /// One slice. Rows are tokens: q, k, g are T x K, v is T x V, S0 is K x V.
   template <typename Real>
@@ -56,61 +50,18 @@ struct Gla {
     void take(const SliceProblem&) {}
   };
   template <typename Real>
-  struct Outputs {
-    Matrix<Real> o, S;  ///< T x V; S_T, K x V
-
-    template <typename Self, typename Visit>
-    static void each(Self& y, const Visit& visit) {
-      visit("o", y.o), visit("final_state", y.S);
-    }
-  };
-
-  template <typename Real>
-  static Vector<Real> decay(const Inputs<Real>& x, Eigen::Index t) {
-    return x.g.row(t).transpose().unaryExpr([](const Real& g) -> Real {
-      using std::exp;
-      return exp(g);
-    });
-  }
-
-  template <typename Real>
-  static void step(const Inputs<Real>& x, Eigen::Index t, Matrix<Real>& S) {
-    S = (decay(x, t).asDiagonal() * S + x.k.row(t).transpose() * x.v.row(t)).eval();
-  }
+  using Outputs = StateOutputs<Real>;
 
   template <typename Real>
   static Outputs<Real> forward(const Inputs<Real>& x) {
-    Outputs<Real> y{Matrix<Real>(x.v.rows(), x.v.cols()), x.S0};
-    for (Eigen::Index t = 0; t < x.q.rows(); ++t) {
-      step(x, t, y.S);
-      y.o.row(t) = (y.S.transpose() * x.q.row(t).transpose() * x.scale).transpose();
-    }
-    return y;
+    return state_forward(x, x.q, Write{x, ChannelDecay(x.g)});
   }
-
-  /// Reverse time, G = dL/dS_t, readout at t included; starts at dS_T. For t = T..1:
-  ///   G <- G + scale q_t do_t^T
-  ///   dq_t = scale S_t do_t      dk_t = G v_t      dv_t = G^T k_t
-  ///   dg_t = e^{g_t} (.) rowsum(S_{t-1} (.) G)      (product form: no difference of large terms)
-  ///   G <- diag(e^{g_t}) G
-  /// and dS_0 = G at the end. d: dL/do and dL/dS_T of a loss L; returned: dL/d of every input.
+  /// As Write has it; G = dL/dS_t:
+  ///   dk_t = G v_t      dv_t = G^T k_t      dg_t = e^{g_t} (.) rowsum(S_{t-1} (.) G)
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    const Eigen::Index T = x.q.rows();
-    Inputs<Real> y{x.q, x.k, x.v, x.g, d.S};
-    Matrix<Real>& G = y.S0;
-    StateHistory<Matrix<Real>> S(x.S0, T, [&](int64_t t, Matrix<Real>& state) { step(x, t - 1, state); });
-    for (Eigen::Index t = T; t >= 1; --t) {
-      const Vector<Real> q = x.q.row(t - 1).transpose(), k = x.k.row(t - 1).transpose();
-      const Vector<Real> v = x.v.row(t - 1).transpose(), d_o = d.o.row(t - 1).transpose() * x.scale;
-      G = (G + q * d_o.transpose()).eval();
-      y.q.row(t - 1) = (S.at(t) * d_o).transpose();
-      y.k.row(t - 1) = (G * v).transpose();
-      y.v.row(t - 1) = (G.transpose() * k).transpose();
-      const Vector<Real> a = decay(x, t - 1);
-      y.g.row(t - 1) = a.cwiseProduct(S.at(t - 1).cwiseProduct(G).rowwise().sum()).transpose();
-      G = (a.asDiagonal() * G).eval();
-    }
+    Inputs<Real> y = x;
+    state_adjoint(x, x.q, Write{x, ChannelDecay(x.g)}, d, y, y.q, y.g);
     return y;
   }
 };

@@ -17,7 +17,7 @@
 #include <cmath>
 
 #include "reference/operator_traits.h"
-#include "reference/operators/scalar_decay.h"
+#include "reference/operators/state_recurrence.h"
 #include "reference/slice_problem.h"
 
 namespace assay {
@@ -34,9 +34,7 @@ struct LightningAttn {
             {"v", {"B", "T", "H", "V"}, Role::value},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
-  static std::vector<ArgumentSpec> outputs() {
-    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
-  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static std::vector<ParameterSpec> parameters() {
     return {{"layer_idx", 0, "index of the layer, from 0", 0, HUGE_VAL, true, "num_layers"},
             {"num_layers", 1, "number of layers", 1, HUGE_VAL, true}};
@@ -50,12 +48,11 @@ struct LightningAttn {
     return {weight, log_decay<double>(head, p.sizes.H, layer, layers)};
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
-  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
   static constexpr OperatorTraits traits{.inexact = true,
                                          .heads_differ = true,
                                          .with_gates = "simple_gla",
                                          .parameters = &parameters,
-                                         .default_scale = &default_scale,
+                                         .default_scale = &root_scale,
                                          .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
@@ -76,14 +73,7 @@ struct LightningAttn {
     }
   };
   template <typename Real>
-  struct Outputs {
-    Matrix<Real> o, S;  ///< T x V; S_T, K x V
-
-    template <typename Self, typename Visit>
-    static void each(Self& y, const Visit& visit) {
-      visit("o", y.o), visit("final_state", y.S);
-    }
-  };
+  using Outputs = StateOutputs<Real>;
 
   /// gamma_h = -8 h (num_layers - layer_idx) / (H num_layers): both products are exact integers.
   template <typename Real>
@@ -98,22 +88,23 @@ struct LightningAttn {
     return exp(log_decay<Real>(head, heads, layer, layers));
   }
   template <typename Real>
-  static Vector<Real> decays(const Inputs<Real>& x) {
-    return Vector<Real>::Constant(x.q.rows(), decay<Real>(x.head, x.heads, x.layer, x.layers));
+  static HeadDecay<Real> decays(const Inputs<Real>& x) {
+    const Real one = decay<Real>(x.head, x.heads, x.layer, x.layers);
+    const Vector<Real> a = Vector<Real>::Constant(x.q.rows(), one);
+    return HeadDecay<Real>(a);
   }
 
   template <typename Real>
   static Outputs<Real> forward(const Inputs<Real>& x) {
-    Outputs<Real> y{{}, x.S0};
-    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
-    return y;
+    return state_forward(x, x.q, Write{x, decays(x)});
   }
-
-  /// See scalar_decay.h; the decay is no input and has no gradient.
+  /// The decay is no input and has no gradient.
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
-    return {y.q, y.k, y.v, y.S0};
+    Inputs<Real> y = x;
+    Matrix<Real> of_decay(x.q.rows(), 1);
+    state_adjoint(x, x.q, Write{x, decays(x)}, d, y, y.q, of_decay);
+    return y;
   }
 };
 

@@ -14,7 +14,7 @@
 #include <cmath>
 
 #include "reference/operator_traits.h"
-#include "reference/operators/scalar_decay.h"
+#include "reference/operators/state_recurrence.h"
 #include "reference/slice_problem.h"
 
 namespace assay {
@@ -31,20 +31,17 @@ struct Retention {
             {"v", {"B", "T", "H", "V"}, Role::value},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
-  static std::vector<ArgumentSpec> outputs() {
-    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
-  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   /// 1 - 2^-n needs n bits: a double-double holds it exactly.
   static FixedDecay fixed_decay(const Problem&, int64_t head) {
     const double lost = std::ldexp(1.0, static_cast<int>(-5 - head));
     return {two_sum(1, -lost), std::log1p(-lost)};
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
-  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
   static constexpr OperatorTraits traits{.inexact = true,
                                          .heads_differ = true,
                                          .with_gates = "simple_gla",
-                                         .default_scale = &default_scale,
+                                         .default_scale = &root_scale,
                                          .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
@@ -61,33 +58,27 @@ struct Retention {
     void take(const SliceProblem& x) { head = x.slice.h; }
   };
   template <typename Real>
-  struct Outputs {
-    Matrix<Real> o, S;  ///< T x V; S_T, K x V
-
-    template <typename Self, typename Visit>
-    static void each(Self& y, const Visit& visit) {
-      visit("o", y.o), visit("final_state", y.S);
-    }
-  };
+  using Outputs = StateOutputs<Real>;
 
   /// 1 - 2^{-5-h} for every token.
   template <typename Real>
-  static Vector<Real> decays(const Inputs<Real>& x) {
-    return Vector<Real>::Constant(x.q.rows(), Real(1) - Real(std::ldexp(1.0, static_cast<int>(-5 - x.head))));
+  static HeadDecay<Real> decay(const Inputs<Real>& x) {
+    const Real lost(std::ldexp(1.0, static_cast<int>(-5 - x.head)));
+    const Vector<Real> a = Vector<Real>::Constant(x.q.rows(), Real(1) - lost);
+    return HeadDecay<Real>(a);
   }
 
   template <typename Real>
   static Outputs<Real> forward(const Inputs<Real>& x) {
-    Outputs<Real> y{{}, x.S0};
-    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
-    return y;
+    return state_forward(x, x.q, Write{x, decay(x)});
   }
-
-  /// See scalar_decay.h; the decay is no input and has no gradient.
+  /// The decay is no input and has no gradient.
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
-    return {y.q, y.k, y.v, y.S0};
+    Inputs<Real> y = x;
+    Matrix<Real> of_decay(x.q.rows(), 1);
+    state_adjoint(x, x.q, Write{x, decay(x)}, d, y, y.q, of_decay);
+    return y;
   }
 };
 

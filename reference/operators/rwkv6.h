@@ -13,11 +13,8 @@
 // Source: B. Peng et al., "Eagle and Finch: RWKV with Matrix-Valued States and Dynamic Recurrence",
 // arXiv:2404.05892.
 #pragma once
-#include <cmath>
-
 #include "reference/operator_traits.h"
-#include "reference/state_history.h"
-#include "src/base/numerics/eigen_traits.h"
+#include "reference/operators/state_recurrence.h"
 
 namespace assay {
 
@@ -34,12 +31,9 @@ struct Rwkv6 {
         {"v", {"B", "T", "H", "V"}, Role::value}, {"w", {"B", "T", "H", "K"}, Role::log_decay},
         {"u", {"H", "K"}, Role::value},           {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
-  static std::vector<ArgumentSpec> outputs() {
-    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
-  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static GatedForm form() { return {.q = "r", .gate = "w", .bonus = "u"}; }
-  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.default_scale = &default_scale, .form = &form};
+  static constexpr OperatorTraits traits{.default_scale = &root_scale, .form = &form};
 
   /// One slice. Rows are tokens: r, k, w are T x K, v is T x V, u is 1 x K, S0 is K x V.
   template <typename Real>
@@ -55,66 +49,47 @@ struct Rwkv6 {
     void take(const SliceProblem&) {}
   };
   template <typename Real>
-  struct Outputs {
-    Matrix<Real> o, S;  ///< T x V; S_T, K x V
-
-    template <typename Self, typename Visit>
-    static void each(Self& y, const Visit& visit) {
-      visit("o", y.o), visit("final_state", y.S);
-    }
-  };
-
-  template <typename Real>
-  static Vector<Real> decay(const Inputs<Real>& x, Eigen::Index t) {
-    return x.w.row(t).transpose().unaryExpr([](const Real& w) -> Real {
-      using std::exp;
-      return exp(w);
-    });
-  }
-
-  template <typename Real>
-  static void step(const Inputs<Real>& x, Eigen::Index t, Matrix<Real>& S) {
-    S = (decay(x, t).asDiagonal() * S + x.k.row(t).transpose() * x.v.row(t)).eval();
-  }
+  using Outputs = StateOutputs<Real>;
 
   template <typename Real>
   static Outputs<Real> forward(const Inputs<Real>& x) {
+    const Write term{x, ChannelDecay(x.w)};
     Outputs<Real> y{Matrix<Real>(x.v.rows(), x.v.cols()), x.S0};
     for (Eigen::Index t = 0; t < x.r.rows(); ++t) {
       const Vector<Real> bonus = x.u.row(0).transpose().cwiseProduct(x.k.row(t).transpose());
       const Matrix<Real> read = y.S + bonus * x.v.row(t);
       y.o.row(t) = (read.transpose() * x.r.row(t).transpose() * x.scale).transpose();
-      step(x, t, y.S);
+      term.step(t, y.S);
     }
     return y;
   }
 
   /// Reverse time, G = dL/dS_t from the tokens after t; starts at dS_T. With c_t = v_t . do_t, for t = T..1:
+  ///   dk_t, dv_t, dw_t and G <- diag(e^{w_t}) G as Write has them
   ///   dr_t = scale S_{t-1} do_t + scale c_t u (.) k_t
-  ///   dk_t = G v_t + scale c_t r_t (.) u
-  ///   dv_t = G^T k_t + scale (sum_c r_tc u_c k_tc) do_t
-  ///   du  += scale c_t r_t (.) k_t
-  ///   dw_t = e^{w_t} (.) rowsum(S_{t-1} (.) G)      (product form: no difference of large terms)
-  ///   G <- diag(e^{w_t}) G + scale r_t do_t^T
+  ///   dk_t += scale c_t r_t (.) u
+  ///   dv_t += scale (sum_c r_tc u_c k_tc) do_t
+  ///   du   += scale c_t r_t (.) k_t
+  ///   G <- G + scale r_t do_t^T
   /// and dS_0 = G at the end. The u of several sequences is one: their du add up.
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    const Eigen::Index T = x.r.rows();
-    Inputs<Real> y{x.r, x.k, x.v, x.w, Matrix<Real>::Constant(1, x.u.cols(), Real(0)), d.S};
+    const Write term{x, ChannelDecay(x.w)};
+    Inputs<Real> y = x;
+    y.u.setConstant(Real(0)), y.S0 = d.S;
     Matrix<Real>& G = y.S0;
-    StateHistory<Matrix<Real>> S(x.S0, T, [&](int64_t t, Matrix<Real>& state) { step(x, t - 1, state); });
-    for (Eigen::Index t = T; t >= 1; --t) {
-      const Vector<Real> r = x.r.row(t - 1).transpose(), k = x.k.row(t - 1).transpose();
-      const Vector<Real> v = x.v.row(t - 1).transpose(), u = x.u.row(0).transpose();
-      const Vector<Real> d_o = d.o.row(t - 1).transpose() * x.scale;
+    auto S = states_of(x.S0, x.r.rows(), term);
+    for (Eigen::Index t = x.r.rows() - 1; t >= 0; --t) {
+      const Vector<Real> r = x.r.row(t).transpose(), k = x.k.row(t).transpose();
+      const Vector<Real> v = x.v.row(t).transpose(), u = x.u.row(0).transpose();
+      const Vector<Real> d_o = d.o.row(t).transpose() * x.scale;
       const Real c = v.cwiseProduct(d_o).sum();
-      y.r.row(t - 1) = (S.at(t - 1) * d_o + u.cwiseProduct(k) * c).transpose();
-      y.k.row(t - 1) = (G * v + r.cwiseProduct(u) * c).transpose();
-      y.v.row(t - 1) = (G.transpose() * k + d_o * r.cwiseProduct(u).cwiseProduct(k).sum()).transpose();
+      term.back(t, S.at(t), G, y, y.w);
+      y.r.row(t) = (S.at(t) * d_o + u.cwiseProduct(k) * c).transpose();
+      y.k.row(t) += (r.cwiseProduct(u) * c).transpose();
+      y.v.row(t) += (d_o * r.cwiseProduct(u).cwiseProduct(k).sum()).transpose();
       y.u += (r.cwiseProduct(k) * c).transpose();
-      const Vector<Real> a = decay(x, t - 1);
-      y.w.row(t - 1) = a.cwiseProduct(S.at(t - 1).cwiseProduct(G).rowwise().sum()).transpose();
-      G = (a.asDiagonal() * G + r * d_o.transpose()).eval();
+      G = (G + r * d_o.transpose()).eval();
     }
     return y;
   }

@@ -17,7 +17,7 @@
 #include <cmath>
 
 #include "reference/operator_traits.h"
-#include "reference/operators/scalar_decay.h"
+#include "reference/operators/state_recurrence.h"
 
 namespace assay {
 
@@ -37,13 +37,10 @@ struct SimpleGla {
             {"g_gamma", {"H"}, Role::log_decay, true, "g"},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
-  static std::vector<ArgumentSpec> outputs() {
-    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
-  }
+  static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static GatedForm form() { return {.gate = "g", .per_channel = false, .head_gate = "g_gamma"}; }
-  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
   static constexpr OperatorTraits traits{
-      .with_gates = "simple_gla", .default_scale = &default_scale, .form = &form};
+      .with_gates = "simple_gla", .default_scale = &root_scale, .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, g is T x 1, gamma 1 x 1, S0 K x V.
   template <typename Real>
@@ -59,40 +56,31 @@ struct SimpleGla {
     void take(const SliceProblem&) {}
   };
   template <typename Real>
-  struct Outputs {
-    Matrix<Real> o, S;  ///< T x V; S_T, K x V
-
-    template <typename Self, typename Visit>
-    static void each(Self& y, const Visit& visit) {
-      visit("o", y.o), visit("final_state", y.S);
-    }
-  };
+  using Outputs = StateOutputs<Real>;
 
   /// a_t = e^{g_t + gamma}; the absent ones are 0.
   template <typename Real>
-  static Vector<Real> decays(const Inputs<Real>& x) {
+  static HeadDecay<Real> decay(const Inputs<Real>& x) {
     Vector<Real> a(x.g.rows());
     for (Eigen::Index t = 0; t < a.size(); ++t) {
       using std::exp;
       a(t) = exp(Real(x.g(t, 0) + x.gamma(0, 0)));
     }
-    return a;
+    return HeadDecay<Real>(a);
   }
 
   template <typename Real>
   static Outputs<Real> forward(const Inputs<Real>& x) {
-    Outputs<Real> y{{}, x.S0};
-    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
-    return y;
+    return state_forward(x, x.q, Write{x, decay(x)});
   }
-
-  /// dg_t = dL/d(log a_t), dgamma = sum_t dg_t; the rest in scalar_decay.h.
+  /// As Write has it; G = dL/dS_t: dg_t = a_t <S_{t-1}, G>, dgamma = sum_t dg_t.
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
-    Matrix<Real> gamma = Matrix<Real>::Constant(1, 1, Real(0));
-    for (Eigen::Index t = 0; t < y.log_a.size(); ++t) gamma(0, 0) += y.log_a(t);
-    return {y.q, y.k, y.v, y.log_a, gamma, y.S0};
+    Inputs<Real> y = x;
+    state_adjoint(x, x.q, Write{x, decay(x)}, d, y, y.q, y.g);
+    y.gamma.setConstant(Real(0));
+    for (Eigen::Index t = 0; t < y.g.rows(); ++t) y.gamma(0, 0) += y.g(t, 0);
+    return y;
   }
 };
 

@@ -83,6 +83,20 @@ TEST(Parser, FindsCallSitesThatOnlyACommentNames) {
   EXPECT_EQ(line(body[3].line).inlined_at, -1);
 }
 
+TEST(Parser, LinesOfInlineAssemblyAreTheStatementsThatWroteIt) {
+  const Module module = parse(
+      ".version 8.7\n.target sm_80\n.address_size 64\n.file 1 \"a.py\"\n.visible .entry k()\n{\n.reg .b32 "
+      "%r<3>;\n"
+      ".loc 1 15 24 // a.py:15:24\n// begin inline asm\n.loc 1 15 24 // a.py:15:24\nmov.u32 %r1, 0x0;\n"
+      ".loc 1 16 24 // a.py:16:24\nmov.u32 %r2, 0x1;\n\n// end inline asm\n.loc 1 17 4\nmov.u32 %r1, 1;\n"
+      "// begin inline asm\n.loc 1 18 4\nmov.u32 %r1, 1;\n// end inline asm\nret;\n}\n",
+      "t.ptx");
+  std::vector<int> lines;
+  for (const Instruction& in : module.functions.at(0).body)
+    lines.push_back(module.lines.at(static_cast<size_t>(in.line)).line);
+  EXPECT_EQ(lines, (std::vector<int>{15, 15, 17, 17, 17}));
+}
+
 TEST(Parser, ReadsEveryKindOfOperand) {
   const Module module = with_body(
       "@!%p1 ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%f1, %f2, _, %f4}, [%rd1+-16];\n"

@@ -82,3 +82,10 @@ def recurrence(q, k, v, g, o, scale, T, H, K, V, BLOCK_K: tl.constexpr, BLOCK_V:
         query = tl.load(q + row * K + keys, mask=keys < K, other=0.0) * scale
         state = state * decay[:, None] + key[:, None] * value[None, :]
         tl.store(o + row * V + values, tl.sum(state * query[:, None], axis=0), mask=values < V)
+
+
+@triton.jit
+def add_first(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + tl.load(x), mask=at < n)
+    tl.store(x + at, tl.load(out + at, mask=at < n), mask=at < n)

@@ -48,6 +48,14 @@ void Lexer::skip_blank() {
   }
 }
 
+bool Lexer::in_inline_assembly() {
+  while (assembly_end_ < position_) {
+    assembly_begin_ = std::min(text_.find("// begin inline asm", assembly_end_), text_.size());
+    assembly_end_ = std::min(text_.find("// end inline asm", assembly_begin_), text_.size());
+  }
+  return assembly_begin_ < position_;
+}
+
 bool Lexer::at_end() {
   skip_blank();
   return position_ >= text_.size();

@@ -47,6 +47,10 @@ class Lexer {
     return text_.substr(position_, text_.find('\n', position_) - position_);
   }
 
+  /// Whether what was read last stands between LLVM's comments "begin inline asm" and "end inline asm". Asked
+  /// as the text is read, from its beginning on.
+  bool in_inline_assembly();
+
   size_t position() const { return position_; }
   /// Position of the next token.
   size_t next_position();
@@ -66,6 +70,7 @@ class Lexer {
   size_t line_position_ = 0;  ///< position up to which lines are counted
   int line_ = 1;
   size_t line_start_ = 0;
+  size_t assembly_begin_ = 0, assembly_end_ = 0;  ///< the inline assembly at or after what was asked for last
 };
 
 }  // namespace assay::ptx

@@ -74,6 +74,7 @@ struct CheckFinding {
   std::optional<CheckedPlace> other;  ///< the other thread of a race; where an unwritten value was read
   std::string element;                ///< "o[b=0,t=3,h=0,v=1]", "shared tile + 128": the memory concerned
   uint64_t count = 1;                 ///< instances of the same kind at the same lines
+  bool reads_global = false;          ///< a race of a load of global memory; not written to JSON
 };
 template <typename Io>
 void fields(Io& io, CheckFinding& x) {

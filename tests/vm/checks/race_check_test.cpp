@@ -104,14 +104,37 @@ const Twin twins[] = {
      "", "bar.sync 0;", ".global .align 4 .u32 count;", 96},
     {"a read that a compare-and-swap confirms", "race",
      "mov.u64 %rd1, count; ld.global.b32 %r1, [%rd1]; // before\nFAULT // after\n",
-     "red.global.add.u32 [%rd1], 1;", "atom.global.cas.b32 %r2, [%rd1], %r1, 7;",
+     "red.global.add.u32 [%rd1], 1; mov.u32 %d, %r1;", "atom.global.cas.b32 %r2, [%rd1], %r1, 7;",
      ".global .align 4 .u32 count;", 64},
+    // Both lanes of a pair make a^2 + b^2, each with its own product fused; only one of them is rounded.
+    {"lanes store numbers that no rounding makes equal", "warp-race",
+     "mov.u32 %r0, tile; shr.u32 %r1, %r32, 4; and.b32 %r2, %r32, 15; shl.b32 %r3, %r2, 2; add.s32 %r3, %r3, "
+     "%r0;\n"
+     "cvt.rn.f32.u32 %f1, %r32; add.f32 %f1, %f1, 0f3DCCCCCD; mul.f32 %f2, %f1, %f1;\n"
+     "shfl.sync.bfly.b32 %r4, %f2, 16, 31, -1; mov.b32 %f3, %r4; fma.rn.f32 %f4, %f1, %f1, FAULT;\n"
+     "st.shared.f32 [%r3], %f4; // before // after\n",
+     "%f1", "%f3", tile, 32},
+    // All threads hold the element, one stores it: what the others may have read too late reaches nothing.
+    {"a load whose value is stored by another thread than the one that changes it", "race",
+     "ld.param.u64 %rd1, [pa]; ld.global.b32 %r1, [%rd1]; // after\nsetp.eq.u32 %p1, %r32, 0; add.s32 %r1, "
+     "%r1, 1;\n"
+     "@%p1 st.global.b32 [%rd1], %r1; // before\nFAULT\n",
+     "mov.u32 %d, %r1;", "@%p1 mov.u32 %d, %r1;"},
+    {"a load that decides whether a store runs", "race",
+     "ld.param.u64 %rd1, [pa]; ld.global.b32 %r1, [%rd1]; // after\nsetp.eq.u32 %p1, %r32, 0; setp.eq.u32 "
+     "%p2, %r1, "
+     "3;\n@%p1 st.global.b32 [%rd1], %r1; // before\nFAULT st.global.b32 [%pc], 1;\n",
+     "@%p2", ""},
+    {"a load whose value a shuffle carries to another lane", "warp-race",
+     "ld.param.u64 %rd1, [pa]; ld.global.b32 %r1, [%rd1]; // before\nsetp.eq.u32 %p1, %r32, 0;\n"
+     "@%p1 st.global.b32 [%rd1], 5; // after\nFAULT\n",
+     "shfl.sync.idx.b32 %d, %r1, 1, 31, -1;", "shfl.sync.idx.b32 %d, %r1, 0, 31, -1;", "", 32},
     // The last block to count up reads what the others stored: ordered by the fence before the count.
     {"a count after a fence orders blocks", "race",
      "st.global.b32 [%pd], %t; // before\nFAULT bar.sync 0;\n"
      "atom.global.add.u32 %r1, [count], 1; setp.ne.u32 %p1, %r1, 2; @%p1 bra QUIT;\n"
-     "ld.param.u64 %rd1, [pd]; ld.global.b32 %r2, [%rd1]; ld.global.b32 %r3, [%rd1+4]; // after\nQUIT: "
-     "ret;\n",
+     "ld.param.u64 %rd1, [pd]; ld.global.b32 %r2, [%rd1]; ld.global.b32 %r3, [%rd1+4]; // after\n"
+     "st.global.b32 [%pa], %r2; st.global.b32 [%pa], %r3; QUIT: ret;\n",
      "", "membar.gl;", ".global .align 4 .u32 count;", 1, 3},
 };
 

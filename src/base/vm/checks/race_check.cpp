@@ -61,6 +61,7 @@ void RaceCheck::enter(const LaunchContext& context) {
   launch_start_ = clock_;
   block_of_time_.clear();
   locations_.clear();
+  racing_reads_.emplace_back();
   last_area_ = 0;
   areas_.emplace();
   for (const Allocation& a : context.memory->allocations())
@@ -348,6 +349,9 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   const bool same_block = other_block == block_->linear,
              same_warp = same_block && warp_of(before.who) == now.warp->index;
   const Op& other = code_->ops[op_of(before.who)];
+  const bool reads = !now.writes || !before_wrote, reads_global = reads && now.space == ptx::Space::global;
+  if (reads_global) note_racing_read(now, before);
+  other_reads_race_ |= reads && !reads_global;
   if (!log_.opens(same_warp ? warp_race : race, now.op, &other)) return;
   const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
   const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
@@ -355,12 +359,21 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
                         : same_warp   ? "no __syncwarp between these lanes of one warp"
                         : !same_block ? "blocks of one launch have no order"
                                       : "no barrier between them";
-  log_.tell(
+  CheckFinding& made = log_.tell(
       place(*now.warp, *now.op, now.lane, did + " by " + opcode_of(*code_, *now.op)),
       log_.place(other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who)),
                  other_did + " by " + opcode_of(*code_, other)),
       memory_text(*block_, now.space, now.address), fmt::arg("did", did), fmt::arg("other_did", other_did),
       fmt::arg("missing", missing));
+  made.reads_global = reads_global;
+}
+
+void RaceCheck::note_racing_read(const Touch& now, const Stamp& before) {
+  const auto thread = now.writes
+                          ? std::pair(block_->linear, thread_of(*now.warp, now.lane))
+                          : std::pair(block_at(before.time),
+                                      warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who)));
+  racing_reads_.back().add(now.address, now.bytes, thread);
 }
 
 }  // namespace assay::vm

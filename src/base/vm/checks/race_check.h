@@ -10,7 +10,8 @@
 // - Inside a warp, instructions that name their members (bar.warp.sync, shfl.sync, vote.sync, match.sync,
 //   redux.sync, elect.sync) order them. Lanes are not taken to run in step: since sm_70 a lane may run ahead
 //   of its warp, so that a value passed between lanes through memory without one of these is a `warp-race`,
-//   as are different values stored to one address by lanes of one instruction.
+//   as are different values stored to one address by lanes of one instruction, but for those that differ by
+//   how products were fused (split_products.h).
 // - Blocks of one launch are not ordered, except through an atomic after a fence (membar, fence, or .release
 //   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
 //   blocks: fences of any thread of the block count.
@@ -23,6 +24,8 @@
 // - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
 //   takes.
 // - An mbarrier hands on what those who arrived knew to those whose wait has passed.
+//
+// A race of a load of global memory whose value reaches nothing is none (stray_reads.h).
 //
 // Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
 // granule of written global memory, a granule being the smallest access of the kernel; of the readers of
@@ -41,6 +44,7 @@
 
 #include "src/base/vm/cell_memory.h"
 #include "src/base/vm/checks/check.h"
+#include "src/base/vm/checks/stray_reads.h"
 
 namespace assay::vm {
 
@@ -68,6 +72,10 @@ class RaceCheck : public Check<RaceFacts> {
 
   /// Buffers that were not followed and were written: the launch must run again with them.
   const std::set<std::string>& written_unfollowed() const { return written_unfollowed_; }
+  /// By launch: where global memory was read in a race.
+  const std::vector<RacingReads>& racing_reads() const { return racing_reads_; }
+  /// Whether all reads that raced were of global memory.
+  bool only_global_reads_race() const { return !other_reads_race_; }
 
  private:
   using Act = RaceFacts::Act;
@@ -177,7 +185,11 @@ class RaceCheck : public Check<RaceFacts> {
   void acquire(WarpOrder&, uint32_t warp, int lane, const Location&);
   void release(WarpOrder&, uint32_t warp, int lane, Location&);
 
+  void note_racing_read(const Touch& now, const Stamp& before);
+
   std::set<std::string> unfollowed_, written_unfollowed_;
+  std::vector<RacingReads> racing_reads_;
+  bool other_reads_race_ = false;
   uint32_t shared_granule_ = 1, global_granule_ = 1;
   uint32_t clock_ = 0, launch_start_ = 0;
   std::vector<uint64_t> block_of_time_;  ///< by time since the launch began
