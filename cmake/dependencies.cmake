@@ -22,6 +22,7 @@ find_path(ZSTD_INCLUDE zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 add_library(zstd::zstd UNKNOWN IMPORTED)
 set_target_properties(zstd::zstd PROPERTIES IMPORTED_LOCATION ${ZSTD_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${ZSTD_INCLUDE})
+find_path(XBYAK_INCLUDE xbyak/xbyak.h REQUIRED)  # headers alone, in the compiler's own path
 find_path(RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 add_library(rapidcheck::rapidcheck UNKNOWN IMPORTED)

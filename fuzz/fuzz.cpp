@@ -41,8 +41,6 @@ constexpr int64_t kTracedFaults = 24;
 constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 /// A kernel none of whose first cases was accepted is given up.
 constexpr int64_t kMostRejections = 64;
-/// Of why no case is taken, the most frequent are named.
-constexpr size_t kReasonsShown = 3;
 /// Explaining a finding may go on for that share of the time after it; what is still to shrink then is kept
 /// as it was found. Shrinking itself leaves the explanation a share of the time, but no more than it needs.
 constexpr double kBeyond = 0, kLeftToExplain = 0.2, kMostToExplain_s = 15;
@@ -151,25 +149,12 @@ class Fuzzer {
   /// A run that judged nothing is no pass.
   void refuse_empty() const {
     for (const KernelRecord& record : records_)
-      if (record.rejected > 0) throw BadInput(all_refused(record));
+      if (record.rejected > 0) throw BadInput(record.all_refused());
     for (const KernelRecord& record : records_)
       if (record.too_large > 0)
         throw BadInput(fmt::format("{}: there is not enough memory for any of the {} cases drawn",
                                    record.kernel().name, record.too_large));
     throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", budget_.seconds()));
-  }
-
-  static std::string all_refused(const KernelRecord& record) {
-    std::vector<std::pair<int64_t, std::string>> reasons;
-    for (const auto& [why, cases] : record.refusals) reasons.push_back({-cases, why});
-    std::sort(reasons.begin(), reasons.end());
-    std::string text =
-        fmt::format("{}: none of the {} cases drawn for it is taken:", record.kernel().name, record.rejected);
-    for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i)
-      text += fmt::format("{} {} of them: {}", i ? ";" : "", -reasons[i].first, reasons[i].second);
-    if (reasons.size() > kReasonsShown)
-      text += fmt::format("; and {} other reasons", reasons.size() - kReasonsShown);
-    return text;
   }
 
   /// Stores something, while there is a database that works.
@@ -329,7 +314,7 @@ class Fuzzer {
     if (!report.rejected.empty()) {
       ++record.rejected;
       ++record.refusals[report.rejected];
-      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(all_refused(record));
+      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(record.all_refused());
       return;
     }
     if (report.too_large) {

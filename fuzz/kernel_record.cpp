@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "fuzz/coverage.h"
@@ -12,6 +13,7 @@ namespace assay {
 namespace {
 
 constexpr size_t kCorpus = 256;
+constexpr size_t kReasonsShown = 3;
 
 }  // namespace
 
@@ -79,6 +81,18 @@ std::vector<ReachedRow> KernelRecord::reached() const {
   inputs.reached = static_cast<int64_t>(presences_.size());
   inputs.of = static_cast<int64_t>(possible.size());
   return {branches, inputs, {kernel_.name, "pairs of features", pairs_.covered(), pairs_.possible()}};
+}
+
+std::string KernelRecord::all_refused() const {
+  std::vector<std::pair<int64_t, std::string>> reasons;
+  for (const auto& [why, cases] : refusals) reasons.push_back({-cases, why});
+  std::sort(reasons.begin(), reasons.end());
+  std::string text = fmt::format("{}: none of the {} cases drawn for it is taken:", kernel_.name, rejected);
+  for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i)
+    text += fmt::format("{} {} of them: {}", i ? ";" : "", -reasons[i].first, reasons[i].second);
+  if (reasons.size() > kReasonsShown)
+    text += fmt::format("; and {} other reasons", reasons.size() - kReasonsShown);
+  return text;
 }
 
 }  // namespace assay

@@ -32,6 +32,9 @@ class KernelRecord {
   /// "branch sides", "inputs present" and "pairs of features", each of how many.
   std::vector<ReachedRow> reached() const;
 
+  /// That no case was taken, and why: the most frequent reasons.
+  std::string all_refused() const;
+
   /// What its cases say of a property.
   KernelPropertyRow& property(const std::string& name) {
     return properties_.try_emplace(name, KernelPropertyRow{kernel_.name, name, 0, 0}).first->second;

@@ -68,7 +68,8 @@ Arithmetic triton_chunk(const ExpressionScope& scope) {
   return a;
 }
 
-/// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each.
+/// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each, and where
+/// q is rounded after its product with `scale`, before its decay, on its way into dL/dS.
 constexpr const char* kSumsOfGates = "triton-chunk";
 
 constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent}, {"triton-chunk", triton_chunk}};
@@ -134,8 +135,10 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
   result.bonus = forward.bonus;
   result.inner = std::max({forward.readout, forward.divide, forward.logits, forward.removal});
   result.gate_output_roundoff = scope.variables.at("u_gate");
-  if (plan.arithmetic_preset == kSumsOfGates)
+  if (plan.arithmetic_preset == kSumsOfGates) {
     result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
+    result.adjoint.write += scope.variables.at("u");
+  }
   const std::string pointer = "/arithmetic/backward";
   set_numbers(result.state, kArithmeticFields, plan.backward_state, scope, plan, pointer + "/state");
   set_numbers(result.adjoint, kArithmeticFields, plan.backward_adjoint, scope, plan, pointer + "/adjoint");

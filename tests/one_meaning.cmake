@@ -13,6 +13,7 @@ set(home
   "^src/base/ptx/" "^src/base/vm/rows/" "^src/base/vm/rows[.]cpp$" "^src/base/vm/availability[.]cpp$"
   "^src/base/vm/instruction_(row[.]h|list[.]cpp)$" "^src/base/vm/decode" "^src/base/vm/engine[.]h$"
   "^src/base/vm/code[.]h$"
+  "^src/base/vm/compiled/"            # the engine's host code: rows by their patterns
   "^src/base/vm/control_flow[.]cpp$"  # of the engine: where lanes meet again
   "^src/base/mutation/mutation_operators[.]cpp$"  # writes instructions, and looks at none
   "^tools/")                                      # make programs and inputs of the table's forms

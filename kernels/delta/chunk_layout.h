@@ -55,4 +55,23 @@ struct PreparedLayout {
   HOST_DEVICE constexpr int bytes() const { return decays() + 64 * key_groups; }
 };
 
+/// A block of the scans has a chunk in shared memory while the next one is on its way: rows of keys and
+/// queries once, each copied anew as soon as it was read; what belongs to pairs of tokens, and values, twice.
+struct ScanLayout {
+  int rows, pairs, values;  ///< bytes
+
+  HOST_DEVICE constexpr ScanLayout(device::FormatSizes sizes, int key_groups)
+      : rows(PreparedLayout(sizes.operand_block, key_groups).removal(0, 0)),
+        pairs(PreparedLayout(sizes.operand_block, key_groups).bytes() - rows),
+        values(device::tile_bytes(sizes.element, scan_values)) {}
+  /// Where operands of pairs lie beyond their place in PreparedLayout; `turn`: 0 or 1.
+  HOST_DEVICE constexpr int of_pairs(int turn) const { return turn * pairs; }
+  HOST_DEVICE constexpr int of_values(int turn) const { return rows + 2 * pairs + turn * values; }
+  HOST_DEVICE constexpr int bytes() const { return of_values(2); }
+};
+/// Do the functions of a capacity work so? Else they read operands where they lie.
+HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) {
+  return ScanLayout(sizes, capacity / 16).bytes() <= device::most_shared_bytes;
+}
+
 }  // namespace assay::delta

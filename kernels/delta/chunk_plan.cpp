@@ -68,9 +68,13 @@ class ChunkPlan : public RulePlan {
   }
   void scan(const std::string& source, const std::string& function, std::vector<Argument> arguments) {
     use_for_any_gates(source);
-    launch(fmt::format("delta_chunk_{}_{}", function, rule_capacity(sizes.K)),
+    const device::FormatSizes format = device::format_sizes(c.dtype);
+    const int capacity = rule_capacity(sizes.K);
+    const ScanLayout layout(format, static_cast<int>(device::blocks_of(sizes.K, 16)));
+    launch(fmt::format("delta_chunk_{}_{}", function, capacity),
            sizes.N * sizes.HV * device::blocks_of(sizes.V, scan_values), std::move(arguments),
-           {number(sizes.HV), number(sizes.K), number(sizes.V)});
+           {number(sizes.HV), number(sizes.K), number(sizes.V), number(sizes.V % 8 == 0)},
+           scans_ahead(format, capacity) ? layout.bytes() : 0);
   }
   /// Each chunk as a sequence of its own: first token, tokens, first state that is kept.
   SequenceTable chunks_as_sequences() {

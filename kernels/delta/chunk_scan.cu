@@ -7,13 +7,16 @@
 
 using Element = ELEMENT;
 
-#define SCAN_KERNEL(capacity)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128)                                                          \
-      delta_chunk_scan_##capacity(const Element::Bits* v, const char* prepared, const float* initial_state,  \
-                                  Element::Bits* o, float* final_state, const i64* sequences, float scale,   \
-                                  int heads, int key_channels, int value_channels) {                         \
-    rule::scan<Element, capacity, true>(v, prepared, initial_state, o, nullptr, nullptr, nullptr,            \
-                                        final_state, sequences, scale, heads, key_channels, value_channels); \
+#define SCAN_KERNEL(capacity)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128, 1)                                                      \
+      delta_chunk_scan_##capacity(const Element::Bits* v, const char* prepared, const float* initial_state, \
+                                  Element::Bits* o, float* final_state, const i64* sequences, float scale,  \
+                                  int heads, int key_channels, int value_channels, int vector) {            \
+    rule::for_sizes<Element, capacity>(key_channels, value_channels, [&](auto sizes) {                      \
+      rule::scan<Element, capacity, rule::ScanForward, decltype(sizes)::whole>(                             \
+          v, prepared, initial_state, o, nullptr, nullptr, nullptr, final_state, sequences, scale, heads,   \
+          key_channels, value_channels, vector != 0);                                                       \
+    });                                                                                                     \
   }
 
 FOR_EACH_RULE_CAPACITY(SCAN_KERNEL)

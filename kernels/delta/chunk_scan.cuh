@@ -5,11 +5,13 @@
 // and at the chunk's end S <- e^L S + (K e^{L - G})^T U. Backward, D = dL/dS at a chunk's end:
 //   Z = (K e^{L - G}) D + scale A^T dO - P^T dV (of later tiles)     dV = X^T Z
 //   D <- e^L D + scale (Q e^G)^T dO - (K e^G)^T dV
-// Everything is transposed, so that what comes out of a product is an operand of the next one; only U and dV
-// pass through shared memory, which the warp alone uses.
+// Everything is transposed, so that what comes out of a product is an operand of the next one. The block
+// copies operands to shared memory before its warps need them, where there is room (ScanLayout). A tile that
+// a chunk does not have is gone through as one of zeros.
 #pragma once
 #include "../channel/fragment.cuh"
 #include "../device/operand.cuh"
+#include "../device/tile.cuh"
 #include "chunk_layout.h"
 
 namespace rule {
@@ -31,9 +33,9 @@ struct ValueBlock {
   }
 };
 
-// 16 tokens of 16 value channels; zeros where there is no token or channel.
+// 16 tokens of 16 value channels; zeros where there is no token or channel. `stride`: from token to token.
 template <class Format>
-__device__ __forceinline__ void load_values(float (&x)[2][4], const typename Format::Bits* from, i64 stride,
+__device__ __forceinline__ void load_values(float (&x)[2][4], const typename Format::Bits* from, int stride,
                                             int tile, int rows, int live_values, int lane) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -43,7 +45,7 @@ __device__ __forceinline__ void load_values(float (&x)[2][4], const typename For
   }
 }
 template <class Format>
-__device__ __forceinline__ void store_values(const float (&x)[2][4], typename Format::Bits* to, i64 stride,
+__device__ __forceinline__ void store_values(const float (&x)[2][4], typename Format::Bits* to, int stride,
                                              int tile, int rows, int live_values, int lane) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -51,6 +53,114 @@ __device__ __forceinline__ void store_values(const float (&x)[2][4], typename Fo
     if (token < rows && value < live_values) to[token * stride + value] = Format::encode(x[i >> 2][i & 3]);
   }
 }
+
+template <class Format>
+__device__ __forceinline__ void store_outputs(const ValueBlock (&out)[4], typename Format::Bits* o,
+                                              int stride, float scale, int rows, int live_values, int lane) {
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    float y[2][4];
+    out[tile].as_places(y);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] * scale;
+    store_values<Format>(y, o, stride, tile, rows, live_values, lane);
+  }
+}
+
+// What of a chunk's operands a scan needs before all else (`early`: up to there) and at its end (`late`: from
+// there up to the pairs').
+struct ScanForward {
+  static constexpr bool outputs = true;
+  static constexpr int early = 8, late = 8;
+};
+struct ScanStates {
+  static constexpr bool outputs = false;
+  static constexpr int early = 4, late = 8;
+};
+struct ScanBack {
+  static constexpr int early = 4, late = 4;
+};
+
+// Where the operands of the chunk at hand are: at `rows` and `pairs` plus what PreparedLayout says.
+struct ChunkOperands {
+  const char *rows, *pairs;
+};
+
+// One sequence and head, chunk by chunk: its operands and 64 value channels of v or dO, in shared memory
+// where they are copied ahead.
+template <class Format, int capacity, class Kind>
+struct ScanSource {
+  using Operand = typename OperandOf<Format>::Type;
+  using ValueTile = Tile<Format, assay::delta::scan_values>;
+  static constexpr bool ahead = assay::delta::scans_ahead(sizes_of_format<Format>, capacity);
+
+  const PreparedLayout layout;
+  const assay::delta::ScanLayout stage;
+  const char* prepared;  // chunk 0's; then every chunk_bytes
+  i64 chunk_bytes, tokens;
+  const typename Format::Bits* values;  // token 0, the block's first value channel
+  int stride, live_values;              // of the block's values
+  bool vector;
+  char* shared;
+
+  __device__ __forceinline__ int rows(i64 chunk) const { return int(min(i64(64), tokens - 64 * chunk)); }
+
+  __device__ __forceinline__ void copy(i64 chunk, int begin, int end, int shift) const {
+    const char* const from = prepared + chunk * chunk_bytes;
+#pragma unroll 4
+    for (int byte = begin + 16 * int(threadIdx.x); byte < end; byte += 16 * 128)
+      copy_async(shared + shift + byte, from + byte, 16);
+  }
+  // Starts copying what a chunk begins with; `chunk` may be none of the sequence's.
+  __device__ __forceinline__ void start(i64 chunk) const {
+    if constexpr (ahead) {
+      if (chunk >= 0 && 64 * chunk < tokens) {
+        const int turn = int(chunk & 1);
+        copy(chunk, 0, layout.reads(Kind::early, 0), 0);
+        copy(chunk, layout.removal(0, 0), layout.bytes(), stage.of_pairs(turn));
+        load_tile<ValueTile, 128>(shared + stage.of_values(turn), values + 64 * chunk * stride, stride,
+                                  rows(chunk), live_values, vector);
+      }
+      commit_copies();
+    }
+  }
+  // Waits for that, and starts copying what the chunk ends with: every warp is done with the chunk before.
+  __device__ __forceinline__ ChunkOperands enter(i64 chunk) const {
+    if constexpr (ahead) {
+      wait_copies<0>();
+      __syncthreads();
+      copy(chunk, layout.reads(Kind::late, 0), layout.removal(0, 0), 0);
+      commit_copies();
+      return {shared, shared + stage.of_pairs(int(chunk & 1))};
+    } else {
+      const char* const at = prepared + chunk * chunk_bytes;
+      return {at, at};
+    }
+  }
+  // What the chunk began with has been read: starts copying that of the next one.
+  __device__ __forceinline__ void pass_on(i64 next) const {
+    if constexpr (ahead) {
+      __syncthreads();
+      start(next);
+    }
+  }
+  // Waits for what the chunk ends with.
+  __device__ __forceinline__ void wait_late() const {
+    if constexpr (ahead) {
+      wait_copies<1>();
+      __syncthreads();
+    }
+  }
+  // The warp's 16 value channels of a tile.
+  __device__ __forceinline__ void load(float (&x)[2][4], i64 chunk, int tile, int warp, int lane) const {
+    if constexpr (ahead)
+      Fragment<ValueTile, Format>::columns(x, shared + stage.of_values(int(chunk & 1)), 16 * tile, 16 * warp,
+                                           lane);
+    else
+      load_values<Format>(x, values + 64 * chunk * stride + 16 * warp, stride, tile, rows(chunk),
+                          live_values - 16 * warp, lane);
+  }
+};
 
 template <class Format, int capacity>
 struct ScanState {
@@ -66,62 +176,82 @@ struct ScanState {
       visit(S[i >> 3].c[(i >> 2) & 1].r[i & 3], (lane >> 2) + 8 * ((i >> 1) & 1),
             16 * (i >> 3) + 4 * (lane & 3) + ((i >> 2) & 1) + 2 * (i & 1));
   }
-  // `at`: the element of the warp's first value channel and key channel 0.
+  // `at`: the warp's first value channel and key channel 0.
   __device__ __forceinline__ void load(const float* from, i64 at, int K, int V, int live_values, int lane) {
+    const bool given = from != nullptr;
+    if (given) from += at;
     for_each(lane, [&](float& s, int value, int key) {
-      s = from != nullptr && key < K && value < live_values ? from[at + i64(key) * V + value] : 0.0f;
+      s = given && key < K && value < live_values ? from[key * V + value] : 0.0f;
     });
   }
   __device__ __forceinline__ void store(float* to, i64 at, int K, int V, int live_values, int lane) {
+    to += at;
     for_each(lane, [&](float& s, int value, int key) {
-      if (key < K && value < live_values) to[at + i64(key) * V + value] = s;
+      if (key < K && value < live_values) to[key * V + value] = s;
     });
   }
-  // y += (reads) S of one tile of tokens, and o += (queries) S where that is asked for.
+  // y += (reads) S of the chunk's tiles, and o += (queries) S where that is asked for.
   template <bool queries>
-  __device__ __forceinline__ void read(const char* prepared, const PreparedLayout& layout, int tile,
-                                       ValueBlock& y, ValueBlock& o, int lane) const {
+  __device__ __forceinline__ void read(const char* prepared, const PreparedLayout& layout, ValueBlock (&y)[4],
+                                       ValueBlock (&o)[4], int lane) const {
 #pragma unroll
     for (int group = 0; group < groups; ++group) {
       if (group >= layout.key_groups) continue;
       float x[2][4];
       S[group].as_places(x);
       const Operand s = Operand::of(x);
-      y.add(s, Operand::load(prepared + layout.reads(tile, group), lane));
-      if constexpr (queries) o.add(s, Operand::load(prepared + layout.queries(tile, group), lane));
+#pragma unroll
+      for (int tile = 0; tile < 4; ++tile) {
+        y[tile].add(s, Operand::load(prepared + layout.reads(tile, group), lane));
+        if constexpr (queries) o[tile].add(s, Operand::load(prepared + layout.queries(tile, group), lane));
+      }
     }
   }
-  // S <- e^L S + (writes) U, and + (cotangent writes) dO; U, dO: `tiles` operands of the chunk's tokens.
+  // S <- e^L S + (writes) U, and + (cotangent writes) dO: operands of the chunk's tiles.
   template <bool back>
-  __device__ __forceinline__ void advance(const char* prepared, const PreparedLayout& layout,
-                                          const char* updates, const char* cotangents, int tiles, int lane) {
-    const float* decays = reinterpret_cast<const float*>(prepared + layout.decays());
+  __device__ __forceinline__ void advance(const ChunkOperands& at, const PreparedLayout& layout,
+                                          const Operand (&updates)[4], const Operand (&cotangents)[4],
+                                          int lane) {
+    const float4* const decays = reinterpret_cast<const float4*>(at.pairs + layout.decays());
 #pragma unroll
     for (int group = 0; group < groups; ++group) {
       if (group >= layout.key_groups) continue;
       ValueBlock sum;
       sum.clear();
-#pragma unroll 1
-      for (int tile = 0; tile < tiles; ++tile) {
-        sum.add(Operand::load(updates + tile * Operand::block_bytes, lane),
-                Operand::load(prepared + layout.writes(group, tile), lane));
+#pragma unroll
+      for (int tile = 0; tile < 4; ++tile) {
+        sum.add(updates[tile], Operand::load(at.rows + layout.writes(group, tile), lane));
         if constexpr (back)
-          sum.add(Operand::load(cotangents + tile * Operand::block_bytes, lane),
-                  Operand::load(prepared + layout.cotangent_writes(group, tile), lane));
+          sum.add(cotangents[tile], Operand::load(at.rows + layout.cotangent_writes(group, tile), lane));
       }
+      const float4 x = decays[4 * group + (lane & 3)];
+      const float e[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const float e = decays[16 * group + 4 * (lane & 3) + (i >> 2) + 2 * (i & 1)];
         float& s = S[group].c[i >> 2].r[i & 3];
-        s = fused(e, s, sum.c[i >> 2].r[i & 3]);
+        s = fused(e[(i >> 2) + 2 * (i & 1)], s, sum.c[i >> 2].r[i & 3]);
       }
     }
   }
 };
 
+// x applied to y: by fp32 operands, whatever the format.
+__device__ __forceinline__ void solve(float (&x)[2][4], const float (&y)[2][4], const char* of_tile,
+                                      int lane) {
+  ValueBlock solved;
+  solved.clear();
+  solved.add(OperandTf32x3::of(y), OperandTf32x3::load(of_tile, lane));
+  solved.as_places(x);
+}
+// Zeros where a chunk has no such tile, so that nothing of it spreads.
+__device__ __forceinline__ void clear_missing(float (&x)[2][4], int tile, int rows) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = 16 * tile < rows ? x[i >> 2][i & 3] : 0.0f;
+}
+
 // Where a warp of the scans works.
 struct ScanPlace {
-  int lane, warp, head, sequence, first_value, live_values;
+  int lane, warp, head, sequence, first_value, live_values;  // of the warp's value channels
   i64 first, tokens, slot, state, value;  // state, value: elements, of the sequence's state and first token
 
   __device__ __forceinline__ ScanPlace(const i64* sequences, int heads, int K, int V) {
@@ -135,149 +265,200 @@ struct ScanPlace {
     state = (i64(sequence) * heads + head) * K * V + first_value;
     value = (first * heads + head) * V + first_value;
   }
+  template <class Format, int capacity, class Kind>
+  __device__ __forceinline__ ScanSource<Format, capacity, Kind> source(const char* prepared,
+                                                                       const typename Format::Bits* values,
+                                                                       int heads, int K, int V,
+                                                                       bool vector) const {
+    extern __shared__ __align__(16) char shared[];
+    using Operand = typename OperandOf<Format>::Type;
+    const int key_groups = (K + 15) / 16;
+    const PreparedLayout layout(Operand::block_bytes, key_groups);
+    return {layout,
+            assay::delta::ScanLayout(sizes_of_format<Format>, key_groups),
+            prepared + (slot * heads + head) * layout.bytes(),
+            i64(heads) * layout.bytes(),
+            tokens,
+            values + value - 16 * warp,
+            heads * V,
+            live_values + 16 * warp,
+            vector,
+            shared};
+  }
 };
+
+template <bool whole_>
+struct ScanSizes {
+  static constexpr bool whole = whole_;
+};
+// run(ScanSizes), whole where K == capacity and V is a multiple of 64: then places and bounds are known when
+// this is compiled.
+template <class Format, int capacity, class Run>
+__device__ __forceinline__ void for_sizes(int K, int V, Run run) {
+  if constexpr (assay::delta::scans_ahead(sizes_of_format<Format>, capacity))
+    if (K == capacity && V % assay::delta::scan_values == 0) return run(ScanSizes<true>());
+  run(ScanSizes<false>());
+}
 
 // Either o and the final state, or what gradients start from: residuals v - S'^T k and updates u of all
 // tokens, the state at every chunk's start.
 //   v, o, residuals, updates [token, heads, V]; prepared as PreparedLayout says [chunk][heads]; states
 //   [chunk, heads, K, V], initial_state, final_state [N, heads, K, V]; fp32 but for v and o
 //   sequences [N][3]: first token, tokens, first chunk
-template <class Format, int capacity, bool outputs>
+template <class Format, int capacity, class Kind, bool whole>
 __device__ __forceinline__ void scan(const typename Format::Bits* v, const char* prepared,
                                      const float* initial_state, typename Format::Bits* o, float* residuals,
                                      float* updates, float* states, float* final_state, const i64* sequences,
-                                     float scale, int heads, int K, int V) {
+                                     float scale, int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
-  __shared__ __align__(16) char of_warps[4][4][Operand::block_bytes];
-  const ScanPlace place(sequences, heads, K, V);
-  const int lane = place.lane, live_values = place.live_values;
-  if (live_values <= 0) return;
-  const i64 stride = i64(heads) * V;
-  const PreparedLayout layout(Operand::block_bytes, (K + 15) / 16);
-  char* const written = of_warps[place.warp][0];
+  if constexpr (whole) K = capacity, vector = true;
+  ScanPlace place(sequences, heads, K, V);
+  const auto source = place.template source<Format, capacity, Kind>(prepared, v, heads, K, V, vector);
+  if constexpr (whole) place.live_values = 16;
+  const PreparedLayout& layout = source.layout;
+  const int lane = place.lane, live_values = place.live_values, stride = heads * V;
+  const bool live = live_values > 0;
+  if (!source.ahead && !live) return;
 
   ScanState<Format, capacity> x;
   x.load(initial_state, place.state, K, V, live_values, lane);
+  source.start(0);
 #pragma unroll 1
-  for (i64 begin = 0; begin < place.tokens; begin += 64) {
-    const i64 chunk = (place.slot + begin / 64) * heads + place.head;
-    const char* const at = prepared + chunk * layout.bytes();
-    const int rows = int(min(i64(64), place.tokens - begin)), tiles = (rows + 15) / 16;
-    const i64 token = place.value + begin * stride;
-    if constexpr (!outputs) x.store(states, chunk * K * V + place.first_value, K, V, live_values, lane);
-#pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-      float y[2][4], u[2][4];
-      load_values<Format>(y, v + token, stride, tile, rows, live_values, lane);
-      ValueBlock sum, out;
-      sum.clear(), out.clear();
-      x.template read<outputs>(at, layout, tile, sum, out, lane);
-#pragma unroll 1
-      for (int earlier = 0; earlier < tile; ++earlier)
-        sum.add(Operand::load(written + earlier * Operand::block_bytes, lane),
-                Operand::load(at + layout.removal(tile, earlier), lane));
-      sum.as_places(u);
+  for (i64 chunk = 0; 64 * chunk < place.tokens; ++chunk) {
+    const int rows = source.rows(chunk);
+    const i64 token = place.value + 64 * chunk * stride;
+    ValueBlock sum[4], out[4];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
-      ValueBlock solved;
-      solved.clear();
-      solved.add(OperandTf32x3::of(y), OperandTf32x3::load(at + layout.solve(tile), lane));
-      solved.as_places(u);
-      Operand::store_values(written + tile * Operand::block_bytes, lane, u);
-      __syncwarp();
-      if constexpr (outputs) {
-#pragma unroll 1
-        for (int earlier = 0; earlier <= tile; ++earlier)
-          out.add(Operand::load(written + earlier * Operand::block_bytes, lane),
-                  Operand::load(at + layout.weight(tile, earlier), lane));
-        out.as_places(y);
+    for (int tile = 0; tile < 4; ++tile) sum[tile].clear(), out[tile].clear();
+    const ChunkOperands at = source.enter(chunk);
+    if (live) {
+      if constexpr (!Kind::outputs)
+        x.store(states, ((place.slot + chunk) * heads + place.head) * K * V + place.first_value, K, V,
+                live_values, lane);
+      x.template read<Kind::outputs>(at.rows, layout, sum, out, lane);
+    }
+    source.pass_on(chunk + 1);
+    Operand updated[4];
+    if (live) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] * scale;
-        store_values<Format>(y, o + token, stride, tile, rows, live_values, lane);
-      } else {
-        store_values<Fp32>(u, updates + token, stride, tile, rows, live_values, lane);
-        ValueBlock own;
-        own.clear();
-        own.add(Operand::load(written + tile * Operand::block_bytes, lane),
-                Operand::load(at + layout.removal(tile, tile), lane));
-        own.as_places(u);
+      for (int tile = 0; tile < 4; ++tile) {
+        float y[2][4], u[2][4];
+        source.load(y, chunk, tile, place.warp, lane);
+#pragma unroll
+        for (int earlier = 0; earlier < tile; ++earlier)
+          sum[tile].add(updated[earlier], Operand::load(at.pairs + layout.removal(tile, earlier), lane));
+        sum[tile].as_places(u);
 #pragma unroll
         for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
-        store_values<Fp32>(y, residuals + token, stride, tile, rows, live_values, lane);
+        solve(u, y, at.pairs + layout.solve(tile), lane);
+        clear_missing(u, tile, rows);
+        updated[tile] = Operand::of(u);
+        if constexpr (!Kind::outputs) {
+          store_values<Fp32>(u, updates + token, stride, tile, rows, live_values, lane);
+          ValueBlock own;
+          own.clear();
+          own.add(updated[tile], Operand::load(at.pairs + layout.removal(tile, tile), lane));
+          own.as_places(u);
+#pragma unroll
+          for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
+          store_values<Fp32>(y, residuals + token, stride, tile, rows, live_values, lane);
+        }
+      }
+      if constexpr (Kind::outputs) {
+#pragma unroll
+        for (int tile = 0; tile < 4; ++tile)
+#pragma unroll
+          for (int earlier = 0; earlier <= tile; ++earlier)
+            out[tile].add(updated[earlier], Operand::load(at.pairs + layout.weight(tile, earlier), lane));
+        if (whole && rows == 64)
+          store_outputs<Format>(out, o + token, stride, scale, 64, live_values, lane);
+        else
+          store_outputs<Format>(out, o + token, stride, scale, rows, live_values, lane);
       }
     }
-    x.template advance<false>(at, layout, written, nullptr, tiles, lane);
-    __syncwarp();
+    source.wait_late();
+    if (live) x.template advance<false>(at, layout, updated, updated, lane);
   }
-  if constexpr (outputs) x.store(final_state, place.state, K, V, live_values, lane);
+  if constexpr (Kind::outputs) x.store(final_state, place.state, K, V, live_values, lane);
 }
 
 // Last chunk first: dv, and in fp32 the same (pulls) and du (.) residual (products, or null), du = G^T k, the
 // gradient D of the state at every chunk's end, and dinitial_state (or null).
-template <class Format, int capacity>
+template <class Format, int capacity, bool whole>
 __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, const char* prepared,
                                           const float* dfinal_state, const float* residuals,
                                           typename Format::Bits* dv, float* pulls, float* products,
                                           float* adjoints, float* dinitial_state, const i64* sequences,
-                                          int heads, int K, int V) {
+                                          int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
-  __shared__ __align__(16) char of_warps[4][8][Operand::block_bytes];
-  const ScanPlace place(sequences, heads, K, V);
-  const int lane = place.lane, live_values = place.live_values;
-  if (live_values <= 0) return;
-  const i64 stride = i64(heads) * V;
-  const PreparedLayout layout(Operand::block_bytes, (K + 15) / 16);
-  char* const passed = of_warps[place.warp][0];
-  char* const cotangents = of_warps[place.warp][4];
+  if constexpr (whole) K = capacity, vector = true;
+  ScanPlace place(sequences, heads, K, V);
+  const auto source = place.template source<Format, capacity, ScanBack>(prepared, d_o, heads, K, V, vector);
+  if constexpr (whole) place.live_values = 16;
+  const PreparedLayout& layout = source.layout;
+  const int lane = place.lane, live_values = place.live_values, stride = heads * V;
+  const bool live = live_values > 0;
+  if (!source.ahead && !live) return;
 
   ScanState<Format, capacity> x;
   x.load(dfinal_state, place.state, K, V, live_values, lane);
+  const i64 last = (place.tokens + 63) / 64 - 1;
+  source.start(last);
 #pragma unroll 1
-  for (i64 begin = (place.tokens - 1) / 64 * 64; begin >= 0 && place.tokens > 0; begin -= 64) {
-    const i64 chunk = (place.slot + begin / 64) * heads + place.head;
-    const char* const at = prepared + chunk * layout.bytes();
-    const int rows = int(min(i64(64), place.tokens - begin)), tiles = (rows + 15) / 16;
-    const i64 token = place.value + begin * stride;
-    x.store(adjoints, chunk * K * V + place.first_value, K, V, live_values, lane);
-#pragma unroll 1
-    for (int tile = tiles - 1; tile >= 0; --tile) {
-      float y[2][4], u[2][4];
-      load_values<Format>(y, d_o + token, stride, tile, rows, live_values, lane);
-      Operand::store_values(cotangents + tile * Operand::block_bytes, lane, y);
-      __syncwarp();
-      ValueBlock sum, none;
-      sum.clear();
-      x.template read<false>(at, layout, tile, sum, none, lane);
-#pragma unroll 1
-      for (int later = tile; later < tiles; ++later) {
-        sum.add(Operand::load(cotangents + later * Operand::block_bytes, lane),
-                Operand::load(at + layout.weight(later, tile), lane));
-        if (later > tile)
-          sum.add(Operand::load(passed + later * Operand::block_bytes, lane),
-                  Operand::load(at + layout.removal(later, tile), lane));
-      }
-      sum.as_places(y);
-      ValueBlock solved, own;
-      solved.clear(), own.clear();
-      solved.add(OperandTf32x3::of(y), OperandTf32x3::load(at + layout.solve(tile), lane));
-      solved.as_places(u);
-      Operand::store_values(passed + tile * Operand::block_bytes, lane, u);
-      __syncwarp();
-      store_values<Format>(u, dv + token, stride, tile, rows, live_values, lane);
-      store_values<Fp32>(u, pulls + token, stride, tile, rows, live_values, lane);
-      if (products == nullptr) continue;
-      own.add(Operand::load(passed + tile * Operand::block_bytes, lane),
-              Operand::load(at + layout.removal(tile, tile), lane));
-      own.as_places(u);
-      float residual[2][4];
-      load_values<Fp32>(residual, residuals + token, stride, tile, rows, live_values, lane);
+  for (i64 chunk = last; chunk >= 0; --chunk) {
+    const int rows = source.rows(chunk);
+    const i64 token = place.value + 64 * chunk * stride;
+    ValueBlock sum[4];
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-        y[i >> 2][i & 3] = (y[i >> 2][i & 3] + u[i >> 2][i & 3]) * residual[i >> 2][i & 3];
-      store_values<Fp32>(y, products + token, stride, tile, rows, live_values, lane);
+    for (int tile = 0; tile < 4; ++tile) sum[tile].clear();
+    const ChunkOperands at = source.enter(chunk);
+    if (live) {
+      x.store(adjoints, ((place.slot + chunk) * heads + place.head) * K * V + place.first_value, K, V,
+              live_values, lane);
+      x.template read<false>(at.rows, layout, sum, sum, lane);
     }
-    x.template advance<true>(at, layout, passed, cotangents, tiles, lane);
-    __syncwarp();
+    source.pass_on(chunk - 1);
+    Operand passed[4], cotangents[4];
+    if (live) {
+      float residual[4][2][4];
+      if (products != nullptr)
+#pragma unroll
+        for (int tile = 0; tile < 4; ++tile)
+          load_values<Fp32>(residual[tile], residuals + token, stride, tile, rows, live_values, lane);
+#pragma unroll
+      for (int tile = 3; tile >= 0; --tile) {
+        float y[2][4], u[2][4];
+        source.load(y, chunk, tile, place.warp, lane);
+        cotangents[tile] = Operand::of(y);
+#pragma unroll
+        for (int later = tile; later < 4; ++later) {
+          sum[tile].add(cotangents[later], Operand::load(at.pairs + layout.weight(later, tile), lane));
+          if (later > tile)
+            sum[tile].add(passed[later], Operand::load(at.pairs + layout.removal(later, tile), lane));
+        }
+        sum[tile].as_places(y);
+        solve(u, y, at.pairs + layout.solve(tile), lane);
+        clear_missing(u, tile, rows);
+        passed[tile] = Operand::of(u);
+        store_values<Format>(u, dv + token, stride, tile, rows, live_values, lane);
+        store_values<Fp32>(u, pulls + token, stride, tile, rows, live_values, lane);
+      }
+      if (products != nullptr)
+#pragma unroll
+        for (int tile = 0; tile < 4; ++tile) {
+          float y[2][4], u[2][4];
+          ValueBlock own;
+          own.clear();
+          own.add(passed[tile], Operand::load(at.pairs + layout.removal(tile, tile), lane));
+          own.as_places(u), sum[tile].as_places(y);
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            y[i >> 2][i & 3] = (y[i >> 2][i & 3] + u[i >> 2][i & 3]) * residual[tile][i >> 2][i & 3];
+          store_values<Fp32>(y, products + token, stride, tile, rows, live_values, lane);
+        }
+    }
+    source.wait_late();
+    if (live) x.template advance<true>(at, layout, passed, cotangents, lane);
   }
   if (dinitial_state != nullptr) x.store(dinitial_state, place.state, K, V, live_values, lane);
 }

@@ -8,6 +8,7 @@
     assay.check("saxpy.json", sizes={"n": 1000})            what is wrong with a program, whatever it computes
     assay.replay("gla.chunk/B1/T80/...")                    a case again from its token
     assay.fuzz("gla", fn, arithmetic="triton-chunk")        a function of yours, on many cases
+    assay.capture("run.assay", when="nonfinite")            launches written down, to be run again anywhere
     assay.machine.run(module, ...)                          one launch of PTX on the process's own memory
 
 Tensors are NumPy arrays, PyTorch's, or any with DLPack, in the processor's memory, with any strides.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from . import machine, results
 from ._engine import about as _about
 from .api import Reference, ReferenceOutput, Rounded, check, inspect, reference, replay, trace, verify
+from .capturing import Captured, capture
 from .errors import BadInput, EngineError, Refused
 from .free import FreeFuzz, Tensors, tensors
 from .fuzzing import fuzz, subject
@@ -24,6 +26,7 @@ from .machine import OverBudget
 
 __all__ = [
     "BadInput",
+    "Captured",
     "EngineError",
     "FreeFuzz",
     "OverBudget",
@@ -32,6 +35,7 @@ __all__ = [
     "Refused",
     "Rounded",
     "Tensors",
+    "capture",
     "check",
     "fuzz",
     "inspect",

@@ -6,7 +6,7 @@ import re
 import time as clock
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _engine, _tensors
+from . import _engine, _tensors, program_arithmetic
 from .case_tensors import InTorch
 from .errors import BadInput, Refused
 from .function_run import failed, watched
@@ -119,6 +119,7 @@ class Caller:
         said = {"seconds": clock.perf_counter() - before, "lane_instructions": watch.spent if watch else 0}
         if request["what"] == "probe":
             said["differentiable"] = any(getattr(value, "requires_grad", False) for value in outputs.values())
+            said |= program_arithmetic.of(self.op, watch.modules if watch else [])
         self.succeeded = True
         return said
 

@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 from . import _engine
 from .errors import BadInput, Refused
+from .machine import Launching, Module, watchers
 
 #: What a function raises for a case that it does not take.
 REFUSALS = (Refused, ValueError, NotImplementedError, AssertionError)
@@ -60,6 +61,11 @@ class Watch:
     def __init__(self, machine: Any, run: _engine.Run):
         self.machine, self._before = machine, machine.lane_instructions
         self.recorder = run if run.request["what"] == "launches" else None
+        self.modules: list[Module] = []  # of the launches so far
+
+    def before(self, launch: Launching) -> None:
+        if launch.module not in self.modules:
+            self.modules.append(launch.module)
 
     @property
     def spent(self) -> int:
@@ -82,9 +88,13 @@ def watched(run: _engine.Run) -> Iterator[Watch | None]:
     watch = Watch(machine, run)
     found, checks = len(machine.findings), machine.checks
     machine.recorder, machine.checks = watch.recorder, "none"
+    probing = [watch] if run.request["what"] == "probe" else []
+    watchers.extend(probing)
     try:
         yield watch
     finally:
+        for each in probing:
+            watchers.remove(each)
         machine.recorder, machine.checks = None, checks
         del machine.findings[found:]  # they are the result's
 

@@ -127,7 +127,8 @@ def fuzz(
             that it does not take a case, and so does what Triton cannot compile. What else it raises is raised to you, or once it has taken a case, a finding.
         arithmetic: its declared arithmetic: a kernel of assay's that declares the same ("gla.fused_recurrent"), a
             preset ("triton-chunk", "fp32-recurrent"), or numbers and expressions (`assay list arithmetic`), in which
-            "backward" holds what gradients have otherwise; by itself that of the operator's first kernel.
+            "backward" holds what gradients have otherwise; by itself the preset that fits what the launches do
+            ("triton-chunk" where they multiply matrices), else that of the operator's first kernel.
         time: seconds. cases: that many instead. seed: decides what is drawn; by itself another each time.
         directions: "forward", "backward", "both"; by itself both where the outputs carry gradients.
         dtypes, gate_dtypes: formats of values and of log decays.

@@ -83,7 +83,9 @@ class Module:
 
     def __init__(self, ptx: str | bytes, path: str = "kernel.ptx"):
         text = ptx.encode() if isinstance(ptx, str) else bytes(ptx)
-        self._loaded = _loaded(text.rstrip(b"\0"), path)
+        #: As bytes.
+        self.text: bytes = text.rstrip(b"\0")
+        self._loaded = _loaded(self.text, path)
         self.path = path
         about = self._loaded.description
         #: "sm_90a": what the PTX was made for.
@@ -261,6 +263,31 @@ class Launched:
         return self.trap is not None or (self.verification is not None and self.verification.verdict != "pass")
 
 
+def _apart(packed: bytes, entry: Entry) -> list[bytes]:
+    return [packed[slot.offset : slot.offset + slot.bytes] for slot in entry.parameters]
+
+
+@dataclass(frozen=True)
+class Launching:
+    """A launch that is about to run: what `run` was given, an argument's bytes for each parameter."""
+
+    module: Module
+    entry: str
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    cluster: tuple[int, ...] | None
+    shared_bytes: int
+    cooperative: bool
+    arguments: list[bytes]
+    storages: list[Storage]
+    arch: str
+
+
+#: Told of every launch: `before(launching)` gives what `after(that, trap)` is called with, or None.
+watchers: list[Any] = []
+
+
 def run(
     module: Module,
     entry: str,
@@ -362,7 +389,18 @@ def run(
     given.options = options
     if recorder is not None:
         recorder.launching(module._loaded, given, (packed, kept))
+    watched = []
+    if watchers and entry in module.entries:
+        arguments = packed if isinstance(packed, list) else _apart(packed, module.entries[entry])
+        about = Launching(
+            module, entry, name or entry, tuple(grid), tuple(block), tuple(cluster) if cluster else None, shared_bytes, cooperative,
+            arguments, kept, arch,
+        )
+        watched = [(watcher, watcher.before(about)) for watcher in watchers]
     value = _engine.launch(module._loaded, given, progress=progress, keep=(packed, kept, options))
+    for watcher, before in watched:
+        if before is not None:
+            watcher.after(before, None if value["trap"] is None else Trap.from_json(value["trap"]))
     if recorder is not None:
         recorder.launched()
     return Launched(

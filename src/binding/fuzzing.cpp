@@ -92,6 +92,12 @@ Subject subject_of(const Request& request, FunctionBackend& backend) {
   Subject made{
       function_kernel(request.given), find_operator(request.given.at("operator").get<std::string>()), {}};
   const json said = probe(backend, made.kernel, made.op);
+  if (!request.given.contains("arithmetic") && said.contains("arithmetic")) {
+    json given = request.given;
+    given["arithmetic"] = said.at("arithmetic");
+    made.kernel = function_kernel(given);
+    made.notes.push_back(said.at("why"));
+  }
   const bool chosen = request.given.contains("directions");
   if (!said.value("differentiable", false)) {
     if (chosen && !made.kernel.arithmetic)

@@ -25,6 +25,11 @@ void EngineOptions::add_to(CLI::App& app) {
          "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
          "PTX, which the machine runs: whose fault is it?")
       ->group(group);
+  app.add_option("--engine", engine_,
+                 "interpreter, or compiled: the machine compiles straight pieces of a program where the "
+                 "processor has AVX-512; faster, the same bits (default: interpreter)")
+      ->check(CLI::IsMember({"interpreter", "compiled"}))
+      ->group(group);
   app.add_option("--threads", threads_, "Threads (default: the cores that are free)")
       ->check(whole_number(1, kMostThreads))
       ->group(group);
@@ -38,6 +43,7 @@ Engines EngineOptions::make(int threads_per_run, bool branches) const {
   const std::vector<std::string> known{"auto", "vm", "cuda"};
   if (std::find(known.begin(), known.end(), backend_) == known.end())
     throw BadInput(unknown_name("backend", backend_, known));
+  if (!engine_.empty()) vm::choose_engine(engine_);
   BackendOptions options;
   options.threads = threads_per_run;
   options.branches = branches;

@@ -34,7 +34,7 @@ class EngineOptions {
   std::string replay_suffix() const { return arch_.empty() ? "" : " --arch " + arch_; }
 
  private:
-  std::string backend_ = "auto", arch_;
+  std::string backend_ = "auto", arch_, engine_;
   std::vector<std::string> cubins_;
   int threads_ = 0;
 };

@@ -96,5 +96,16 @@ TEST(KernelRecord, CountsPairsOfFeaturesOfCasesThatWereJudged) {
   EXPECT_GT(pairs().of, 2000);
 }
 
+TEST(KernelRecord, NamesTheThreeMostFrequentReasonsWhyNoCaseIsTaken) {
+  const Kernel kernel = test::subject_kernel();
+  KernelRecord record(kernel);
+  record.rejected = 15;
+  record.refusals = {{"a", 2}, {"b", 7}, {"c", 1}, {"d", 5}};
+  EXPECT_EQ(
+      record.all_refused(),
+      "gla.subject: none of the 15 cases drawn for it is taken: 7 of them: b; 5 of them: d; 2 of them: a; "
+      "and 1 other reasons");
+}
+
 }  // namespace
 }  // namespace assay

@@ -30,6 +30,11 @@ while read -r file; do
   done
 done < <(find "$work/bin" "$work/lib" -type f \( -name '*.so*' -o -name assay \))
 
+# What the machine has too would hide that the package's own is not found.
+while read -r name _ path _; do
+  [[ $path != /* || $path == "$work"/* || $name =~ ^lib(c|m|dl|rt|pthread)\.so ]] || wrong "the program takes $name from $path"
+done < <(ldd "$work/bin/assay")
+
 bare() { (cd "$work" && env -i PATH=/nowhere "$work/bin/assay" "$@"); }
 bare --version >/dev/null || wrong "the program does not start"
 started=$(date +%s%N)

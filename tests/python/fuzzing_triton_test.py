@@ -84,6 +84,12 @@ def test_an_operator_by_two_launches_passes(machine):
     assert [row.checked for row in run.properties if row.name == "no-races"] != [0]
 
 
+def test_what_declares_nothing_is_judged_by_what_its_launches_do(machine):
+    with pytest.warns(UserWarning, match="judged as fp32-recurrent, since no launch multiplies matrices"):
+        run = assay.fuzz("gla", gated, **{**OF_GLA, "arithmetic": None, "cases": 3})
+    assert run.passed == run.cases == 3, str(run)
+
+
 def test_an_overflow_is_traced_through_both_launches(machine):
     def grows(q, k, v, g, scale):
         return gated(q, k, v, -64 * g, scale)

@@ -97,6 +97,17 @@ def test_an_autotuner_takes_the_first_configuration_or_runs_all(configs, grids):
     assert [launch.grid for launch in machine.launches] == grids
 
 
+def test_what_a_launch_had_is_written_down_and_runs_again(machine, tmp_path):
+    x = torch.full((4, 100), 100.0, device="cuda")
+    out = torch.empty_like(x)
+    with assay.capture(tmp_path, when="nonfinite") as captured:
+        kernels.softmax[(4,)](x, out, 100, BLOCK=128)
+        kernels.softmax_unshifted[(4,)](x, out, 100, BLOCK=128)
+    assert [(launch.kernel, launch.nonfinite) for launch in captured.kept] == [("softmax_unshifted", ["out"])]
+    result = assay.check(captured.kept[0].file)
+    assert result.verdict == "finding" and "triton_kernels.py" in str(result), str(result)
+
+
 def test_printing_and_assertions(machine, capsys):
     kernels.says[(1,)](torch.full((1,), 2.5, device="cuda"))
     assert "2.5" in capsys.readouterr().out

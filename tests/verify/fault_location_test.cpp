@@ -83,5 +83,28 @@ TEST(FaultLocation, OfSomeBlocksTheLinesOfTheChecksAreNamed) {
   EXPECT_EQ(named_in("kernels/scalar/parallel_rows.cuh", v), std::vector<int>{259});
 }
 
+/// Without gates dk is never written: its line compiled to nothing.
+TEST(FaultLocation, OfAnOutputThatADerivedRunLeavesUnwrittenTheLineThatMentionsItLastIsNamed) {
+  Verification v;
+  v.case_ = parse_token("simple_gla.chunk@G3/B1/T1/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward");
+  v.kernel = v.case_.kernel;
+  v.diagnosis.push_back({.cause = "unwritten-value", .score = 1});
+  const Kernel& kernel = find_kernel(v.kernel);
+  const Case derived =
+      parse_token("simple_gla.chunk@G3/B1/T1/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward/no-g,g_gamma");
+  VerifyOptions options;
+  options.meaning_seconds = 2;
+  locate_failed_property(kernel, options, {{derived, draw_inputs(derived, find_operator("simple_gla"))}}, v);
+  EXPECT_EQ(named_in("kernels/scalar/chunk_gradients.cuh", v), std::vector<int>{272});
+}
+
+/// A launch of another file sums what the one at fault leaves, and changed instructions of either repair it.
+TEST(FaultLocation, RepairedLinesComeBeforeWhatARepairedGuardDecides) {
+  const Verification v =
+      located("gate_softplus.fused@T15/B2/T65/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward", vm::Checks{});
+  const std::vector<int> lines = named_in("kernels/gate_softplus/softplus.cuh", v);
+  EXPECT_TRUE(std::count(lines.begin(), lines.end(), 110)) << lines.size();
+}
+
 }  // namespace
 }  // namespace assay

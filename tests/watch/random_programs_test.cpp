@@ -1,183 +1,18 @@
 // Programs drawn at random: with the watch in them they leave the same bits, and note what the machine's own
 // trace sees, no more.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <random>
-
+#include "tests/vm/drawn_program.h"
 #include "tests/vm/small_kernel.h"
 #include "tests/watch/traced_and_noted.h"
 
 namespace assay::watch {
 namespace random_programs_test {
 
-/// One instruction on registers of some type: %d a result, %0 to %2 sources.
-struct Form {
-  const char* text;
-  char to;           ///< f: f32, d: f64, h: f16, b: bf16, H: f16x2, B: bf16x2
-  const char* from;  ///< of the sources
-};
-constexpr Form kForms[] = {
-    {"add.rn.f32 %d, %0, %1", 'f', "ff"},
-    {"add.f32 %d, %0, 0f7149F2CA", 'f', "f"},
-    {"sub.ftz.f32 %d, %0, %1", 'f', "ff"},
-    {"mul.rn.f32 %d, %0, %1", 'f', "ff"},
-    {"mul.rn.f32 %d, %0, 0f7F800000", 'f', "f"},
-    {"mul.rz.f32 %d, %0, 0f5D5E0B6B", 'f', "f"},
-    {"fma.rn.f32 %d, %0, %1, %2", 'f', "fff"},
-    {"fma.rn.sat.f32 %d, %0, %1, %2", 'f', "fff"},
-    {"div.rn.f32 %d, %0, %1", 'f', "ff"},
-    {"div.full.f32 %d, %0, %1", 'f', "ff"},
-    {"rcp.approx.ftz.f32 %d, %0", 'f', "f"},
-    {"rsqrt.approx.f32 %d, %0", 'f', "f"},
-    {"sqrt.rn.f32 %d, %0", 'f', "f"},
-    {"ex2.approx.f32 %d, %0", 'f', "f"},
-    {"lg2.approx.f32 %d, %0", 'f', "f"},
-    {"sin.approx.f32 %d, %0", 'f', "f"},
-    {"tanh.approx.f32 %d, %0", 'f', "f"},
-    {"min.f32 %d, %0, %1", 'f', "ff"},
-    {"max.NaN.f32 %d, %0, %1", 'f', "ff"},
-    {"min.f32 %d, %0, 0f42C80000", 'f', "f"},
-    {"max.f32 %d, %0, 0fC2C80000", 'f', "f"},
-    {"neg.f32 %d, %0", 'f', "f"},
-    {"abs.f32 %d, %0", 'f', "f"},
-    {"copysign.f32 %d, %0, %1", 'f', "ff"},
-    {"mov.b32 %d, %0", 'f', "f"},
-    {"selp.f32 %d, %0, %1, %p1", 'f', "ff"},
-    {"shfl.sync.bfly.b32 %d, %0, 1, 31, -1", 'f', "f"},
-    {"cvt.rni.f32.f32 %d, %0", 'f', "f"},
-    {"cvt.f32.f16 %d, %0", 'f', "h"},
-    {"cvt.f32.bf16 %d, %0", 'f', "b"},
-    {"cvt.rn.f32.f64 %d, %0", 'f', "d"},
-    {"cvt.rn.f32.s32 %d, %t", 'f', ""},
-    {"cvt.f64.f32 %d, %0", 'd', "f"},
-    {"mul.rn.f64 %d, %0, %1", 'd', "dd"},
-    {"fma.rn.f64 %d, %0, %1, %2", 'd', "ddd"},
-    {"div.rn.f64 %d, %0, %1", 'd', "dd"},
-    {"sub.rn.f64 %d, %0, %1", 'd', "dd"},
-    {"cvt.rn.f16.f32 %d, %0", 'h', "f"},
-    {"cvt.rn.f16.u32 %d, %t", 'h', ""},
-    {"fma.rn.f16 %d, %0, %1, %2", 'h', "hhh"},
-    {"mul.rn.f16 %d, %0, %1", 'h', "hh"},
-    {"cvt.rn.bf16.f32 %d, %0", 'b', "f"},
-    {"fma.rn.bf16 %d, %0, %1, %2", 'b', "bbb"},
-    {"cvt.rn.f16x2.f32 %d, %0, %1", 'H', "ff"},
-    {"cvt.rn.relu.f16x2.f32 %d, %0, %1", 'H', "ff"},
-    {"mul.rn.f16x2 %d, %0, %1", 'H', "HH"},
-    {"fma.rn.f16x2 %d, %0, %1, %2", 'H', "HHH"},
-    {"fma.rn.relu.bf16x2 %d, %0, %1, %2", 'B', "BBB"},
-    {"cvt.rn.bf16x2.f32 %d, %0, %1", 'B', "ff"},
-    {"fma.rn.bf16x2 %d, %0, %1, %2", 'B', "BBB"},
-};
-constexpr int kEach = 5;  ///< registers of a type
-
-class Drawing {
- public:
-  explicit Drawing(uint32_t seed) : random_(seed) {}
-
-  std::string body() {
-    std::string text =
-        ".reg .f32 %xf<5>; .reg .f64 %xd<5>; .reg .b16 %xh<5>, %xb<5>; .reg .b32 %xH<5>, %xB<5>;\n";
-    for (int i = 0; i < kEach; ++i) {
-      text += fmt::format("mov.b32 %xf{0}, %{1};\ncvt.f64.f32 %xd{0}, %xf{0};\n", i, "abc"[i % 3]);
-      text += fmt::format("cvt.rn.f16.f32 %xh{0}, %xf{0};\ncvt.rn.bf16.f32 %xb{0}, %xf{0};\n", i);
-      text += fmt::format("mov.b32 %xH{0}, {{%xh{0}, %xh0}};\nmov.b32 %xB{0}, {{%xb0, %xb{0}}};\n", i);
-    }
-    text += "setp.lt.f32 %p1, %a, %b; and.b32 %r1, %t, 1; setp.eq.u32 %p2, %r1, 0; mov.b32 %r2, 3;\n";
-    const int parts = 1 + below(4);
-    for (int part = 0; part < parts; ++part) {
-      switch (below(4)) {
-        case 0:
-          text += fmt::format(
-              "LOOP{}:\n{}sub.u32 %r2, %r2, 1; setp.ne.u32 %p3, %r2, 0; @%p3 bra LOOP{}; mov.b32 %r2, 2;\n",
-              part, stretch(), part);
-          break;
-        case 1:
-          text += fmt::format("@{}%p{} bra SKIP{};\n{}SKIP{}:\n", below(2) ? "!" : "", 1 + below(2), part,
-                              stretch(), part);
-          break;
-        case 2:
-          text += fmt::format(
-              "{{ .reg .f32 %in; {} mul.rn.f32 %in, %xf0, %xf1; add.rn.f32 %xf2, %in, %xf3; {}}}\n",
-              stretch(), stretch());
-          break;
-        default:
-          text += stretch() + product();
-      }
-    }
-    // All that is left, in one word.
-    for (int i = 0; i < kEach; ++i)
-      text += fmt::format(
-          "mov.b32 %r3, %xf{0}; xor.b32 %d, %d, %r3; mov.b64 {{%r3, %r4}}, %xd{0}; xor.b32 %d, %d, %r4;\n"
-          "xor.b32 %d, %d, %xH{0}; xor.b32 %d, %d, %xB{0}; cvt.u32.u16 %r3, %xh{0}; xor.b32 %d, %d, %r3;\n",
-          i);
-    return text;
-  }
-  /// Of an input: ordinary numbers, and now and then zeros, huge and tiny ones, infinities and NaN.
-  std::vector<uint32_t> words() {
-    static constexpr uint32_t kEdges[] = {0,          0x80000000, 0x7f7fffff, 0xff7fffff,
-                                          0x00800000, 0x7f800000, 0xff800000, 0x7fc00000,
-                                          0x477fe000, 0x00000001, 0x5f800000, 0xc2fe0000};
-    std::vector<uint32_t> words(32);
-    const uint32_t often = 2 + random_() % 30;
-    for (uint32_t& word : words)
-      word = random_() % often == 0 ? kEdges[random_() % std::size(kEdges)]
-                                    : (uint32_t(random_()) & 0x80ffffff) + 0x3c000000 + (random_() % 8 << 24);
-    return words;
-  }
-
- private:
-  int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
-
-  std::string stretch() {
-    std::string text;
-    for (int n = 1 + below(14); n > 0; --n) {
-      const Form& form = kForms[random_() % std::size(kForms)];
-      std::string line = form.text;
-      const auto put = [&](const std::string& mark, char type) {
-        const std::string name = fmt::format("%x{}{}", type, below(kEach));
-        for (size_t at; (at = line.find(mark)) != line.npos;) line.replace(at, mark.size(), name);
-      };
-      // "%d " alone: %t stays.
-      line.replace(line.find("%d"), 2, fmt::format("%x{}{}", form.to, below(kEach)));
-      for (size_t i = 0; form.from[i]; ++i) put("%" + std::to_string(i), form.from[i]);
-      const bool exchanges = line.starts_with("shfl");
-      if (!exchanges && below(5) == 0)
-        line = fmt::format("@{}%p{} {}", below(2) ? "!" : "", 1 + below(2), line);
-      if (exchanges) continue;  // lanes may be apart
-      text += line + ";\n";
-    }
-    return text;
-  }
-  std::string product() {
-    const auto four = [&](char type) { return fmt::format("{{%x{0}0, %x{0}1, %x{0}2, %x{0}3}}", type); };
-    const auto two = [&](char type) { return fmt::format("{{%x{0}4, %x{0}{1}}}", type, below(4)); };
-    switch (below(4)) {
-      case 0:
-        return fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {}, {}, {}, {};\n", four('f'),
-                           four('B'), two('B'), four('f'));
-      case 1:
-        return fmt::format("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {0}, {1}, {2}, {0};\n",
-                           two('H'), four('H'), "{%xH1, %xH2}");
-      case 2:
-        return fmt::format("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {0}, {1}, {2}, {0};\n",
-                           four('f'), "{%xH0, %xB1, %xB2, %xH3}", two('B'));
-      default:
-        return fmt::format(
-            "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {{%xd0, %xd1}}, {{%xd2}}, {{%xd{}}}, {{%xd3, "
-            "%xd4}};\n",
-            below(4));
-    }
-  }
-
-  std::mt19937 random_;
-};
-
 TEST(RandomPrograms, LeaveTheSameBitsAndNoteWhatTheTraceSees) {
   int births = 0;
   for (uint32_t seed = 0; seed < 1000; ++seed) {
-    Drawing drawing(seed);
+    vm::DrawnProgram drawing(seed);
     const std::string body = drawing.body();
     TensorMap inputs;
     const auto a = drawing.words(), b = drawing.words(), c = drawing.words();

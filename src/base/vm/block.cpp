@@ -160,6 +160,33 @@ void start_block(Worker& worker, uint64_t linear_index) {
 
 namespace {
 
+void note_floats(Worker& worker, const Op& op, const void* floats, uint32_t mask) {
+  ArgumentRange& range = worker.ranges[static_cast<size_t>(op.exponential)];
+  const uint32_t nans = lane_kit().argument_range(floats, mask, &range.smallest, &range.largest);
+  range.count += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
+  if (nans) range.nans += static_cast<uint64_t>(std::popcount(nans));
+}
+
+}  // namespace
+
+void note_argument(Worker& worker, const Warp& warp, const Op& op, uint32_t mask) {
+  const ptx::Type type = op.row->sources[0];
+  const uint32_t* words = warp.word(op.s[0]);
+  if (type == ptx::Type::f32) return note_floats(worker, op, words, mask);
+  const bool brain = type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
+  const int halves = type == ptx::Type::f16x2 || type == ptx::Type::bf16x2 ? 2 : 1;
+  for (int half = 0; half < halves; ++half) {
+    uint32_t floats[32];
+    for (int i = 0; i < 32; ++i) {
+      const auto bits = static_cast<uint16_t>(words[i] >> (16 * half));
+      floats[i] = brain ? widened_bf16(bits) : widened_f16(bits);
+    }
+    note_floats(worker, op, floats, mask);
+  }
+}
+
+namespace {
+
 /// barrier.cluster.arrive and .wait: every warp of the cluster arrives once before it waits.
 bool meet_cluster(Warp& warp, const Op& op, uint32_t mask) {
   const int lane = std::countr_zero(mask);

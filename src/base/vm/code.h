@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
+
+class CompiledCode;
 
 enum class BooleanOp : uint8_t { none, land, lor, lxor };
 
@@ -109,6 +112,12 @@ struct Code {
   bool heap = false;                  ///< calls malloc
   bool spins = false;  ///< loops over a load that is no weak one, or an exchange: may wait for another thread
   std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
+
+  /// Its host code, once somebody has asked for it (compiled/compiled_code.h).
+  struct {
+    std::once_flag once;
+    std::shared_ptr<const CompiledCode> made;
+  } mutable compiled;
 
   /// Of one of `ops`.
   size_t index(const Op& op) const { return static_cast<size_t>(&op - ops.data()); }

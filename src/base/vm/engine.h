@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/vm/approximate.h"
+#include "src/base/vm/compiled/compiled_code.h"
 #include "src/base/vm/permutation.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
@@ -53,10 +54,45 @@ bool arrive_at_barrier(Warp&, const Op&, uint32_t mask);
 /// trapped.
 bool release_barriers(Block&);
 
+// Steps of ops, as the engine and compiled pieces take them.
+/// Row::lanes; `scratch`: room for a cell.
+inline void run_lanes(Warp& warp, const Op& op, uint32_t mask, void* scratch) {
+  auto cell = [&](Slot slot) -> const void* { return slot == no_slot ? nullptr : warp.file + slot; };
+  void* d = warp.file + op.d;
+  if (mask == ~0u) {
+    op.lanes(d, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
+    return;
+  }
+  op.lanes(scratch, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
+  if (op.d_cell == Cell::word)
+    lane_kit().blend_words(d, scratch, mask);
+  else if (op.d_cell == Cell::wide)
+    lane_kit().blend_wide(d, scratch, mask);
+  else
+    warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
+}
+
+/// setp.cmp.bool p|q: p = cmp bool c, q = !cmp bool c.
+inline void run_compare(Warp& warp, const Op& op, uint32_t mask) {
+  const void* b = op.s[1] == no_slot ? nullptr : warp.file + op.s[1];
+  uint32_t first = op.row->mask(warp.file + op.s[0], b), second = ~first;
+  if (op.boolean != BooleanOp::none) {
+    const uint32_t third = op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2]);
+    if (op.boolean == BooleanOp::land) first &= third, second &= third;
+    if (op.boolean == BooleanOp::lor) first |= third, second |= third;
+    if (op.boolean == BooleanOp::lxor) first ^= third, second ^= third;
+  }
+  warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (first & mask);
+  if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
+}
+
+/// The arguments of an exponential enter its range; those of 16 bits as the floats that they are.
+void note_argument(Worker&, const Warp&, const Op&, uint32_t mask);
+
 template <IsTrace Trace>
 class Engine {
  public:
-  Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace), kit_(lane_kit()) {}
+  Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace) {}
 
   /// Runs block `linear_index` of the launch the worker was prepared for. A trap is left in
   /// Worker::block.trap. Ends early where the run is abandoned or too long, for the caller to see.
@@ -108,6 +144,14 @@ class Engine {
     for (;;) {
       while (warp.current.pc == warp.current.reconverge)
         if (!next_split(warp)) goto done;
+      if constexpr (Trace::hooks == 0 && !Trace::stops) {
+        if (const CompiledCode* const compiled = context.compiled;
+            compiled && warp.current.mask == ~0u && compiled->begins_at(warp.current.pc)) {
+          const uint64_t before = executed;
+          if (!run_compiled(*compiled, warp, stop, executed, lanes)) goto done;
+          if (executed != before) continue;  // else the branch that it began with is this engine's
+        }
+      }
       const Op& op = code[warp.current.pc];
       uint32_t mask = warp.current.mask;
       ++executed;
@@ -125,7 +169,7 @@ class Engine {
         if (warp.block->trap) goto done;
       switch (op.kind) {
         case Kind::exponential:
-          note_argument(warp, op, mask);
+          note_argument(worker_, warp, op, mask);
           [[fallthrough]];
         case Kind::lanes:
           run_lanes(warp, op, mask, scratch);
@@ -175,57 +219,25 @@ class Engine {
     worker_.lane_instructions += lanes;
   }
 
-  void run_lanes(Warp& warp, const Op& op, uint32_t mask, void* scratch) {
-    auto cell = [&](Slot slot) -> const void* { return slot == no_slot ? nullptr : warp.file + slot; };
-    void* d = warp.file + op.d;
-    if (mask == ~0u) {
-      op.lanes(d, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
-      return;
+  /// From a piece's first op on. False: trapped.
+  bool run_compiled(const CompiledCode& compiled, Warp& warp, uint64_t stop, uint64_t& executed,
+                    uint64_t& lanes) {
+    CompiledRun run{.file = warp.file,
+                    .warp = &warp,
+                    .worker = &worker_,
+                    .executed = executed,
+                    .lanes = lanes,
+                    .stop = stop,
+                    .reconverge = warp.current.reconverge};
+    if (warp.block->members == 1) {
+      run.shared = warp.block->shared.data();
+      for (uint32_t i = 0; i < 5; ++i)
+        run.shared_limit[i] = std::max(warp.block->shared_bytes + 1, 1u << i) - (1u << i);
     }
-    op.lanes(scratch, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
-    if (op.d_cell == Cell::word)
-      kit_.blend_words(d, scratch, mask);
-    else if (op.d_cell == Cell::wide)
-      kit_.blend_wide(d, scratch, mask);
-    else
-      warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
-  }
-
-  /// Arguments of 16 bits enter the range as the floats that they are.
-  void note_argument(Warp& warp, const Op& op, uint32_t mask) {
-    const ptx::Type type = op.row->sources[0];
-    const uint32_t* words = warp.word(op.s[0]);
-    if (type == ptx::Type::f32) return note_floats(op, words, mask);
-    const bool brain = type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
-    const int halves = type == ptx::Type::f16x2 || type == ptx::Type::bf16x2 ? 2 : 1;
-    for (int half = 0; half < halves; ++half) {
-      uint32_t floats[32];
-      for (int i = 0; i < 32; ++i) {
-        const auto bits = static_cast<uint16_t>(words[i] >> (16 * half));
-        floats[i] = brain ? widened_bf16(bits) : widened_f16(bits);
-      }
-      note_floats(op, floats, mask);
-    }
-  }
-  void note_floats(const Op& op, const void* floats, uint32_t mask) {
-    ArgumentRange& range = worker_.ranges[static_cast<size_t>(op.exponential)];
-    const uint32_t nans = kit_.argument_range(floats, mask, &range.smallest, &range.largest);
-    range.count += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
-    if (nans) range.nans += static_cast<uint64_t>(std::popcount(nans));
-  }
-
-  /// setp.cmp.bool p|q: p = cmp bool c, q = !cmp bool c.
-  void run_compare(Warp& warp, const Op& op, uint32_t mask) {
-    const void* b = op.s[1] == no_slot ? nullptr : warp.file + op.s[1];
-    uint32_t first = op.row->mask(warp.file + op.s[0], b), second = ~first;
-    if (op.boolean != BooleanOp::none) {
-      const uint32_t third = op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2]);
-      if (op.boolean == BooleanOp::land) first &= third, second &= third;
-      if (op.boolean == BooleanOp::lor) first |= third, second |= third;
-      if (op.boolean == BooleanOp::lxor) first ^= third, second ^= third;
-    }
-    warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (first & mask);
-    if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
+    compiled.run(run, warp.current.pc);
+    executed = run.executed, lanes = run.lanes;
+    warp.current.pc = run.pc;
+    return !run.trapped;
   }
 
   /// What lanes wait for may be what others of their warp do on another path to the same place. What runs
@@ -356,7 +368,6 @@ class Engine {
 
   Worker& worker_;
   Trace& trace_;
-  const LaneKit& kit_;
 };
 
 }  // namespace assay::vm

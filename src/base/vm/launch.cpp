@@ -14,8 +14,9 @@
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
 #include "src/base/program/tile_map_bytes.h"
-#include "src/base/tensor/reached_elements.h"
+#include "src/base/vm/compiled/compiled_code.h"
 #include "src/base/vm/opcode.h"
+#include "src/base/vm/paged_tensor.h"
 
 namespace assay::vm {
 namespace {
@@ -159,67 +160,6 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
   for (size_t i = 0; i < program.launches.size(); ++i) lay_out_parameters(i);
 }
 
-namespace {
-
-/// Program::poison, as in outputs and workspaces that are held.
-class Poison : public TensorSource {
- public:
-  Poison(Dtype dtype, uint8_t byte) : bits_((byte * 0x0101010101010101u) >> (64 - 8 * format(dtype).bytes)) {}
-  uint64_t bits(int64_t) const override { return bits_; }
-
- private:
-  uint64_t bits_;
-};
-
-/// What pages hold, and behind those that nothing has touched what was there before.
-class PagedElements : public ReachedElements {
- public:
-  PagedElements(std::shared_ptr<const PagedBytes> pages, std::shared_ptr<const TensorSource> before,
-                Dtype dtype, int64_t size)
-      : pages_(std::move(pages)), before_(std::move(before)), width_(format(dtype).bytes), size_(size) {}
-  uint64_t bits(int64_t flat) const override {
-    const std::byte* const at = pages_->touched(static_cast<uint64_t>(flat * width_));
-    if (!at) return before_->bits(flat);
-    uint64_t bits = 0;
-    std::memcpy(&bits, at, static_cast<size_t>(width_));
-    return bits;
-  }
-  std::vector<std::pair<int64_t, int64_t>> reached() const override {
-    constexpr auto page = static_cast<int64_t>(PagedBytes::page_bytes);
-    std::vector<std::pair<int64_t, int64_t>> ranges;
-    for (const uint64_t number : pages_->touched_pages()) {
-      const int64_t first = static_cast<int64_t>(number) * page / width_;
-      ranges.emplace_back(first, std::min(first + page / width_, size_));
-    }
-    return ranges;
-  }
-
- private:
-  std::shared_ptr<const PagedBytes> pages_;
-  std::shared_ptr<const TensorSource> before_;
-  int64_t width_, size_;
-};
-
-std::shared_ptr<PagedBytes> poisoned_pages(uint8_t byte) {
-  return std::make_shared<PagedBytes>(
-      [byte](uint64_t, std::byte* to) { std::memset(to, byte, PagedBytes::page_bytes); });
-}
-
-/// Pages of a tensor's own elements.
-std::shared_ptr<PagedBytes> pages_of(const Tensor& tensor) {
-  const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
-  return std::make_shared<PagedBytes>(
-      [source = tensor.source, width, size = tensor.size()](uint64_t first, std::byte* to) {
-        for (uint64_t at = 0; at < PagedBytes::page_bytes; at += width) {
-          const auto flat = static_cast<int64_t>((first + at) / width);
-          const uint64_t bits = flat < size ? source->bits(flat) : 0;
-          std::memcpy(to + at, &bits, width);
-        }
-      });
-}
-
-}  // namespace
-
 void PreparedProgram::allocate(const TensorMap& inputs) {
   buffers_ = buffers_of(program_, inputs);
   for (const Buffer& buffer : buffers_)
@@ -252,7 +192,7 @@ void PreparedProgram::allocate(const Buffer& buffer) {
     } else if (buffer.contents) {
       if (!kept.is_held()) pages = pages_of(kept);
     } else if (too_large) {
-      kept.source = std::make_shared<Poison>(kept.dtype, program_.poison);
+      kept.source = poisoned_elements(kept.dtype, program_.poison);
       pages = poisoned_pages(program_.poison);
     } else {
       kept.data.assign(static_cast<size_t>(buffer.bytes), std::byte{program_.poison});
@@ -464,6 +404,7 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
       memory_.place(code.variables[v], module.variables[v].name, variables.data[v].data(),
                     variables.data[v].size());
   context_.code = &code;
+  context_.compiled = options_.engine == ExecutedBy::compiled ? compiled_code(code) : nullptr;
   context_.memory = &memory_;
   context_.launch = &launch;
   context_.cluster = clusters_[index];
@@ -492,8 +433,7 @@ TensorMap PreparedProgram::take_outputs() {
     Tensor& taken = outputs[buffer.name] = std::move(tensors_.at(buffer.name));
     const Place place = *memory_.find(buffer.name);
     if (!taken.is_held())
-      taken.source =
-          std::make_shared<PagedElements>(place.allocation->pages, taken.source, taken.dtype, taken.size());
+      taken.source = paged_elements(place.allocation->pages, taken.source, taken.dtype, taken.size());
     if (buffer.storage < 0) continue;
     const std::byte* from = place.allocation->data + place.offset;
     taken.data.assign(from, from + place.bytes);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <system_error>
@@ -163,6 +164,28 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
 }
 
 }  // namespace
+
+namespace {
+ExecutedBy engine_named(const std::string& name) {
+  if (name == "interpreter") return ExecutedBy::interpreter;
+  if (name == "compiled") return ExecutedBy::compiled;
+  throw BadInput("there is no engine '" + name + "': choose interpreter or compiled");
+}
+std::atomic<ExecutedBy>& chosen_engine() {
+  static std::atomic<ExecutedBy> chosen = [] {
+    const char* const wish = std::getenv("ASSAY_ENGINE");
+    return wish ? engine_named(wish) : ExecutedBy::interpreter;
+  }();
+  return chosen;
+}
+}  // namespace
+
+ExecutedBy default_engine() {
+  return chosen_engine();
+}
+void choose_engine(const std::string& name) {
+  chosen_engine() = engine_named(name);
+}
 
 Outcome run(const Program& program, const TensorMap& inputs, const MachineOptions& options) {
   bool waits = false;

@@ -15,6 +15,15 @@
 
 namespace assay::vm {
 
+/// What runs instructions; the bits are the same.
+enum class ExecutedBy : uint8_t { interpreter, compiled };
+/// Of MachineOptions that say nothing: what choose_engine was told last, else ASSAY_ENGINE in the
+/// environment, else the interpreter.
+ExecutedBy default_engine();
+/// "interpreter" or "compiled"; throws BadInput for others. Compiled code wants AVX-512: elsewhere, and under
+/// checks, shadows and traces, the interpreter runs.
+void choose_engine(const std::string& name);
+
 struct MachineOptions {
   std::string arch = "sm_90";
   int threads = 0;                      ///< 0: all cores
@@ -28,6 +37,7 @@ struct MachineOptions {
   /// All blocks of a launch run together, so that those that wait for others get on in any order. run() asks
   /// for it by itself where a warp hangs and reads what other blocks may write.
   bool together = false;
+  ExecutedBy engine = default_engine();
 };
 
 /// What a run that takes more than MachineOptions::most_lane_instructions throws.

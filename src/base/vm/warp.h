@@ -22,6 +22,8 @@
 
 namespace assay::vm {
 
+class CompiledCode;
+
 /// What all blocks of a launch share.
 struct LaunchContext {
   const Code* code = nullptr;
@@ -39,6 +41,7 @@ struct LaunchContext {
   uint64_t most_lane_instructions = UINT64_MAX;  ///< of a worker, which ends its block early beyond them
   uint8_t poison = 0xff;                         ///< Program::poison
   uint64_t order = 0;                            ///< MachineOptions::order
+  const CompiledCode* compiled = nullptr;        ///< of `code`; null: the interpreter runs it
   const std::atomic<int>* abandoned = nullptr;   ///< abandon_flag of the thread that runs the program
   bool is_abandoned() const { return abandoned && abandoned->load(std::memory_order_relaxed) != 0; }
 };

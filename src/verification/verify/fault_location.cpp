@@ -10,6 +10,7 @@
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
 #include "src/verification/diagnosis/line_repair.h"
+#include "src/verification/diagnosis/missing_store.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
@@ -81,9 +82,10 @@ bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
   return std::any_of(lines.begin(), lines.end(), [&](const SuspectLine& l) { return same_place(l, line); });
 }
 
-/// Repairs in words: of every element, of some, and what repaired guards decide.
+/// Repairs in words: of every element, of some, where a repaired comparison is used, and what repaired guards
+/// decide.
 struct RepairedLines {
-  std::vector<SuspectLine> whole, partial, decided;
+  std::vector<SuspectLine> whole, partial, used, decided;
 };
 
 RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t elements) {
@@ -98,7 +100,7 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
             {*repair.decides,
              fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
       if (repair.branch)
-        lines.decided.push_back(
+        lines.used.push_back(
             {*repair.branch, fmt::format("it is decided so: with {} all elements are right", repair.change)});
     } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
                suspects.explain.contains(place_of(repair.at.where))) {
@@ -109,8 +111,8 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
   return lines;
 }
 
-/// Lines of which a changed instruction makes everything right, what a repaired guard decides, and those
-/// whose values explain what is wrong.
+/// Lines of which a changed instruction makes everything right, where the first such comparison is used, what
+/// a repaired guard decides, and those whose values explain what is wrong.
 std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector<SuspectLine>& suspects) {
   std::vector<SuspectLine> lines;
   const auto add = [&](const SuspectLine& line) {
@@ -120,8 +122,9 @@ std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector
     if (holds(suspects, line)) add(line);
   for (const SuspectLine& line : repaired.whole)
     if (lines.empty()) add(line);
-  if (!repaired.decided.empty()) add(repaired.decided.front());
+  if (!repaired.used.empty()) add(repaired.used.front());
   for (const SuspectLine& line : repaired.whole) add(line);
+  if (!repaired.decided.empty()) add(repaired.decided.front());
   if (lines.empty() && !repaired.partial.empty() && holds(suspects, repaired.partial.front()))
     add(repaired.partial.front());
   for (const SuspectLine& line : suspects) {
@@ -193,6 +196,27 @@ bool is_first(const Verification& v, std::string_view cause) {
   return !v.diagnosis.empty() && v.diagnosis.front().cause == cause;
 }
 
+/// Of outputs that were not written the guard of the store that should have, or the store itself.
+void add_missing_stores(const CheckReport& report, const Program& program, const TensorMap& inputs,
+                        const vm::MachineOptions& machine, std::vector<SuspectLine>& lines) {
+  constexpr int64_t kMostElements = 100'000;
+  const SourceText source(program.name);
+  for (const CheckFinding& finding : report.findings) {
+    if (finding.kind != CheckKind::never_written) continue;
+    for (const ProgramOutput& output : program.outputs) {
+      const Tensor shape(output.name, output.dtype, output.axes);
+      if (!finding.element.starts_with(output.name + "[") || shape.size() > kMostElements) continue;
+      int64_t flat = 0;
+      while (flat < shape.size() && shape.element_name(flat) != finding.element) ++flat;
+      if (flat == shape.size()) continue;
+      const auto missing = find_missing_store(program, inputs, machine, output.name, flat, source);
+      if (missing && missing->at.where.line > 0) lines.push_back({missing->at, finding.message});
+      if (missing && missing->store && missing->store->where.line > 0)
+        lines.push_back({*missing->store, finding.message});
+    }
+  }
+}
+
 /// Where checks say what is wrong: barriers of a warp that would have to be the block's, and the places of
 /// the findings; before all others.
 void put_checked_first(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
@@ -219,6 +243,7 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
     add_place(finding.at);
     if (finding.other) add_place(*finding.other);
   }
+  if (lines.empty()) add_missing_stores(*report, program, inputs, machine, lines);
   for (const SuspectLine& line : v.lines) add(line);
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
   if (!lines.empty()) v.lines = std::move(lines);

@@ -47,6 +47,10 @@ const Twin twins[] = {
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nsetp.lt.u32 %p1, %r32, 16; @%p1 bra LOW;\n"
                "FAULT bra DONE;\nLOW: bar.warp.sync 0x0000ffff; ld.shared.b32 %d, [%r3]; bra DONE;\n",
      "ld.shared.b32 %d, [%r3]; // after", "bar.warp.sync 0xffff0000; ld.shared.b32 %d, [%r3];", tile, 32},
+    {"halves of a warp that synchronise at one instruction, each by its own mask", "warp-race",
+     ADDRESSES "setp.lt.u32 %p1, %r32, 16; selp.b32 %r5, 0x0000ffff, 0xffff0000, %p1;\n"
+               "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r3]; // after\n",
+     "", "bar.warp.sync %r5;", tile, 32},
     {"different values in one store", "warp-race",
      "mov.u32 %r0, tile; mov.u32 %r6, 7;\nst.shared.b32 [%r0], FAULT // before // after\n", "%t;", "%r6;",
      tile, 32},
@@ -102,6 +106,14 @@ const Twin twins[] = {
      "mov.u64 %rd1, count; ld.global.b32 %r1, [%rd1]; // before\nFAULT // after\n",
      "red.global.add.u32 [%rd1], 1; mov.u32 %d, %r1;", "atom.global.cas.b32 %r2, [%rd1], %r1, 7;",
      ".global .align 4 .u32 count;", 64},
+    // Both lanes of a pair make a^2 + b^2, each with its own product fused; only one of them is rounded.
+    {"lanes store numbers that no rounding makes equal", "warp-race",
+     "mov.u32 %r0, tile; shr.u32 %r1, %r32, 4; and.b32 %r2, %r32, 15; shl.b32 %r3, %r2, 2; add.s32 %r3, %r3, "
+     "%r0;\n"
+     "cvt.rn.f32.u32 %f1, %r32; add.f32 %f1, %f1, 0f3DCCCCCD; mul.f32 %f2, %f1, %f1;\n"
+     "shfl.sync.bfly.b32 %r4, %f2, 16, 31, -1; mov.b32 %f3, %r4; fma.rn.f32 %f4, %f1, %f1, FAULT;\n"
+     "st.shared.f32 [%r3], %f4; // before // after\n",
+     "%f1", "%f3", tile, 32},
     // All threads hold the element, one stores it: what the others may have read too late reaches nothing.
     {"a load whose value is stored by another thread than the one that changes it", "race",
      "ld.param.u64 %rd1, [pa]; ld.global.b32 %r1, [%rd1]; // after\nsetp.eq.u32 %p1, %r32, 0; add.s32 %r1, "

@@ -4,6 +4,7 @@
 
 #include "src/base/vm/checks/checks.def"
 #include "src/base/vm/checks/checks.h"
+#include "src/base/vm/checks/split_products.h"
 #include "src/base/vm/trace.h"
 
 namespace assay::vm {
@@ -33,8 +34,10 @@ class CheckTrace : public PlainTrace {
   }
   void before(Warp& warp, const Op& op, uint32_t mask) {
     each([&](auto& check) { check.before(warp, op, mask); });
+    if (split) split->before(warp, op, mask);
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {
+    if (split) split->after(warp, op, mask);
     each([&](auto& check) { check.after(warp, op, mask); });
   }
   void landed(Warp& warp, const Landing& landing) {
@@ -53,7 +56,8 @@ class CheckTrace : public PlainTrace {
 
 #define CHECK(type, member, name, summary) std::optional<type> member;
 #include "src/base/vm/checks/checks.def"
-  std::optional<StrayReads> stray;  ///< in a run of its own
+  std::optional<StrayReads> stray;     ///< in a run of its own
+  std::optional<SplitProducts> split;  ///< in a run beside the one that counts
 
  private:
   template <class Visit>

@@ -10,7 +10,8 @@
 // - Inside a warp, instructions that name their members (bar.warp.sync, shfl.sync, vote.sync, match.sync,
 //   redux.sync, elect.sync) order them. Lanes are not taken to run in step: since sm_70 a lane may run ahead
 //   of its warp, so that a value passed between lanes through memory without one of these is a `warp-race`,
-//   as are different values stored to one address by lanes of one instruction.
+//   as are different values stored to one address by lanes of one instruction, but for those that differ by
+//   how products were fused (split_products.h).
 // - Blocks of one launch are not ordered, except through an atomic after a fence (membar, fence, or .release
 //   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
 //   blocks: fences of any thread of the block count.
@@ -168,6 +169,7 @@ class RaceCheck : public Check<RaceFacts> {
   void judge_reader(const Touch& now, uint32_t warp, const Reader&);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
+  void meet(Warp&, uint32_t members);  ///< the same in the warp's present time, which goes on
   void arrive(Warp&, const Op&, uint32_t mask);
   void arrive_at_cluster(Warp&, const Op&);
   /// An op, a lane of 5 bits, a warp, and whether the access was atomic or alike.

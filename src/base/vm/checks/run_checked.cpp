@@ -67,6 +67,44 @@ bool racing_reads_matter(const Program& program, const TensorMap& inputs, const 
   return stray.matter();
 }
 
+/// Of lanes of one store whose values differ.
+bool is_of_one_store(const CheckFinding& f) {
+  return f.kind == CheckKind::warp_race && f.other && f.at.access.starts_with("written") &&
+         f.at.access == f.other->access && f.at.where.ptx_line == f.other->where.ptx_line;
+}
+
+/// Races where every product is rounded before its sum.
+std::vector<CheckFinding> with_split_products(const Program& program, const TensorMap& inputs,
+                                              const MachineOptions& options,
+                                              const std::set<std::string>& unfollowed) {
+  PreparedProgram prepared(program, inputs, options);
+  CheckLog log;
+  Checks races = Checks::none();
+  races.races = true;
+  CheckTrace trace(races, {log, unfollowed});
+  trace.split.emplace();
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    log.enter(context);
+    trace.enter(context);
+    if (run_traced(context, prepared.blocks(i), trace).trap) break;
+  }
+  return log.take();
+}
+
+/// Lanes that store one number with different roundings are no race.
+void leave_out_split_products(const Program& program, const TensorMap& inputs, const MachineOptions& options,
+                              const std::set<std::string>& unfollowed, std::vector<CheckFinding>& findings) {
+  if (std::none_of(findings.begin(), findings.end(), is_of_one_store)) return;
+  const std::vector<CheckFinding> split = with_split_products(program, inputs, options, unfollowed);
+  std::erase_if(findings, [&](const CheckFinding& f) {
+    return is_of_one_store(f) && std::none_of(split.begin(), split.end(), [&](const CheckFinding& other) {
+             return is_of_one_store(other) && other.at.where.ptx_line == f.at.where.ptx_line &&
+                    other.at.where.function == f.at.where.function;
+           });
+  });
+}
+
 /// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
 std::set<std::string> run_once(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                                const Checks& checks, const std::set<std::string>& unfollowed,
@@ -100,6 +138,7 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
       trace.races->only_global_reads_race() &&
       !racing_reads_matter(program, inputs, options, trace.races->racing_reads()))
     std::erase_if(report.findings, reads_global);
+  if (!trap) leave_out_split_products(program, inputs, options, unfollowed, report.findings);
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }
 

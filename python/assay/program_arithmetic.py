@@ -1,0 +1,53 @@
+"""What launches say of their arithmetic: which preset fits a function that declares none."""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Iterable
+
+if TYPE_CHECKING:
+    from .calling import Operator
+    from .machine import Module
+
+#: Families that a preset describes whole: no inverses, no slots, no quotients.
+_OF_PRESETS = ("gla", "simple_gla", "retention", "lightning_attn", "linear_attn", "rwkv6")
+#: Families whose own kernel in chunks of 64 declares what an inverse in chunks comes to; otherwise their first kernel,
+#: token by token, is what a function is judged by.
+_BY_OWN_KERNEL = ("delta_rule", "gated_delta_rule", "kda")
+#: One token after the other; dg as the library sums it, q dq - k dk over the tokens from its own to the end: dq and dk
+#: are sums of V products with the scale, (V + 2) 2^-24 each, their products with q and k round once, T terms are added.
+_RECURRENT = {"preset": "fp32-recurrent", "backward": {"gate_sums": "(V + T + 4) * 2^-24"}}
+_PRODUCT = re.compile(rb"\b(?:mma\.sync|wgmma\.mma_async)\S*?\.(f32|f16)\.(bf16|f16|tf32|f32)\b")
+_LOCATION = re.compile(rb"^\s*\.loc\s+(\d+)\s+(\d+)", re.MULTILINE)
+_FILE = re.compile(rb'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
+
+
+def of(op: Operator, modules: Iterable[Module]) -> dict[str, Any]:
+    """{"arithmetic": as `fuzz` takes it, "why": a line that says so}; nothing where none is known to fit, or nothing was launched."""
+    launched = list(modules)
+    if op.name not in _OF_PRESETS + _BY_OWN_KERNEL or not launched:
+        return {}
+    for module in launched:
+        product = _PRODUCT.search(module.text)
+        if product is not None:
+            operand = product.group(2).decode()
+            where = _line(module.text, product.start())
+            by_own = op.name in _BY_OWN_KERNEL
+            return _said(f"{op.name}.chunk" if by_own else "triton-chunk", f"matrices of {operand} are multiplied{where}")
+    return _said(_RECURRENT, "no launch multiplies matrices") if op.name in _OF_PRESETS else {}
+
+
+def _said(arithmetic: str | dict[str, Any], why: str) -> dict[str, Any]:
+    preset = arithmetic if isinstance(arithmetic, str) else arithmetic["preset"]
+    return {"arithmetic": arithmetic, "why": f"judged as {preset}, since {why}; arithmetic= declares another"}
+
+
+def _line(text: bytes, at: int) -> str:
+    """" at chunk_h.py:140", of the last .loc before."""
+    last = None
+    for last in _LOCATION.finditer(text, 0, at):
+        pass
+    if last is None:
+        return ""
+    names = {number: name.decode(errors="replace") for number, name in _FILE.findall(text)}
+    name = names.get(last.group(1), "").rsplit("/", 1)[-1]
+    return f" at {name}:{last.group(2).decode()}" if name else ""
