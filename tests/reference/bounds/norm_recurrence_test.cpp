@@ -110,14 +110,14 @@ TEST(NormRecurrence, in_a_chunk_adds_the_residuals_and_at_its_end_the_boundary) 
   a.boundary = 0x1p-20;
   const NormRecurrence recurrence(K, V, a, 0);
   NormState s = recurrence.start(std::vector<double>(K * V, 1));
-  recurrence.enter_chunk(s);
+  recurrence.enter_chunk(s, HUGE_VAL);
   EXPECT_TRUE(s.in_chunk());
   const Drawn d(random);
   const std::vector<double> update(V, 0.5), none(V, 0), residual(V, 0x1p-10);
   const std::vector<double> kept(V, 1);
-  recurrence.advance_in_chunk(d.step(), kept, update.data(), none.data(), s);
+  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), none.data(), s);
   for (const double e : s.declared) EXPECT_EQ(e, 0);
-  recurrence.advance_in_chunk(d.step(), kept, update.data(), residual.data(), s);
+  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), residual.data(), s);
   const double length = norm(d.written.data(), K);
   for (const double e : s.declared) EXPECT_NEAR(e, length * 0x1p-10, 1e-8 * length);
   const NormState inside = s;
