@@ -38,8 +38,8 @@ void judge_growth(const Evidence& e, Diagnosis& d) {
   }
 }
 
-/// Of a sum or a product that left fp32's range: an exponential that makes up for at least half of it. The sum
-/// shows the fault of the factor.
+/// Of a sum or a product that left fp32's range: an exponential that makes up for at least half of it. The
+/// sum shows the fault of the factor.
 void judge_factor(const Evidence& e, Diagnosis& d) {
   if (!has_log_decay(e.op) || !e.trace || !e.exponents) return;
   if (e.trace->origin.kind != OriginKind::accumulation_overflow) return;
