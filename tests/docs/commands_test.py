@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the README and the manual show: every command that stands in a block is one that the program takes, and those on cases
-that take seconds run to a verdict. Links lead to files. $1: the program, $2: the root of the tree."""
+that take seconds run to a verdict. Links lead to files, and the table of kernels is that of the program. $1: the program, $2: the root of the tree."""
+import json
 import pathlib
 import re
 import shlex
@@ -50,8 +51,21 @@ def complaint(words, helps, folder):
     return None if done.returncode in (0, 1) else f"status {done.returncode}: {done.stderr.strip()}"
 
 
+def table_of_kernels():
+    """What the README's table of operators says of an operator, and what the program has."""
+    shown = {}
+    for row in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|[^|]*\| ([\w, ]+) \|$", (pathlib.Path(ROOT) / "README.md").read_text(), re.MULTILINE):
+        shown.update({name: set(row[1].split(", ")) for name in re.findall(r"\w+", row[0])})
+    had = {}
+    for kernel in json.loads(run(["list", "kernels", "--json"], ROOT).stdout)["rows"]:
+        operator, mode = kernel["kernel"].split(".")
+        had.setdefault(operator, set()).add(mode)
+    return [f"README.md: of {name} the table has {sorted(shown.get(name, []))}, the program {sorted(had.get(name, []))}"
+            for name in sorted({*shown, *had}) if shown.get(name) != had.get(name)]
+
+
 def main():
-    wrong, count, helps = [], 0, {}
+    wrong, count, helps = table_of_kernels(), 0, {}
     with tempfile.TemporaryDirectory() as folder:
         for page in PAGES:
             text = page.read_text()
