@@ -13,22 +13,26 @@
 
 using Element = ELEMENT;
 
-#define SCAN_KERNELS(capacity)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128, 1) delta_chunk_states_##capacity(                        \
-      const Element::Bits* v, const char* prepared, const float* initial_state, float* residuals,            \
-      float* updates, float* states, const i64* sequences, int heads, int key_channels, int value_channels,  \
-      int vector) {                                                                                          \
-    rule::scan<Element, capacity, rule::ScanStates>(v, prepared, initial_state, nullptr, residuals, updates, \
-                                                    states, nullptr, sequences, 1.0f, heads, key_channels,   \
-                                                    value_channels, vector != 0);                            \
-  }                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(128, 1) delta_chunk_adjoints_##capacity(                      \
-      const Element::Bits* d_o, const char* prepared, const float* dfinal_state, const float* residuals,     \
-      Element::Bits* dv, float* pulls, float* products, float* adjoints, float* dinitial_state,              \
-      const i64* sequences, int heads, int key_channels, int value_channels, int vector) {                   \
-    rule::scan_back<Element, capacity>(d_o, prepared, dfinal_state, residuals, dv, pulls, products,          \
-                                       adjoints, dinitial_state, sequences, heads, key_channels,             \
-                                       value_channels, vector != 0);                                         \
+#define SCAN_KERNELS(capacity)                                                                              \
+  extern "C" __global__ void __launch_bounds__(128, 1) delta_chunk_states_##capacity(                       \
+      const Element::Bits* v, const char* prepared, const float* initial_state, float* residuals,           \
+      float* updates, float* states, const i64* sequences, int heads, int key_channels, int value_channels, \
+      int vector) {                                                                                         \
+    rule::for_sizes<Element, capacity>(key_channels, value_channels, [&](auto sizes) {                      \
+      rule::scan<Element, capacity, rule::ScanStates, decltype(sizes)::whole>(                              \
+          v, prepared, initial_state, nullptr, residuals, updates, states, nullptr, sequences, 1.0f, heads, \
+          key_channels, value_channels, vector != 0);                                                       \
+    });                                                                                                     \
+  }                                                                                                         \
+  extern "C" __global__ void __launch_bounds__(128, 1) delta_chunk_adjoints_##capacity(                     \
+      const Element::Bits* d_o, const char* prepared, const float* dfinal_state, const float* residuals,    \
+      Element::Bits* dv, float* pulls, float* products, float* adjoints, float* dinitial_state,             \
+      const i64* sequences, int heads, int key_channels, int value_channels, int vector) {                  \
+    rule::for_sizes<Element, capacity>(key_channels, value_channels, [&](auto sizes) {                      \
+      rule::scan_back<Element, capacity, decltype(sizes)::whole>(                                           \
+          d_o, prepared, dfinal_state, residuals, dv, pulls, products, adjoints, dinitial_state, sequences, \
+          heads, key_channels, value_channels, vector != 0);                                                \
+    });                                                                                                     \
   }
 
 FOR_EACH_RULE_CAPACITY(SCAN_KERNELS)

@@ -10,8 +10,14 @@
 using Element = ELEMENT;
 using Decay = GATE;
 
+// On a multiprocessor of sm_90: as many as registers allow where operands are bf16, without or with hardly
+// any spilled.
+constexpr int blocks_at_once = OperandOf<Element>::Type::block_bytes > 512 ? 1
+                               : Decay::width == GateWidth::channel        ? 3
+                                                                           : 4;
+
 #define PREPARE_KERNEL(name, back)                                                                    \
-  extern "C" __global__ void __launch_bounds__(128)                                                   \
+  extern "C" __global__ void __launch_bounds__(128, blocks_at_once)                                   \
       name(const Element::Bits* q, const Element::Bits* k, const Element::Bits* beta,                 \
            const Decay::Bits* gates, char* prepared, const i64* chunks, float scale, int key_heads,   \
            int heads, int key_channels, int vector) {                                                 \

@@ -12,9 +12,11 @@ using Element = ELEMENT;
       delta_chunk_scan_##capacity(const Element::Bits* v, const char* prepared, const float* initial_state, \
                                   Element::Bits* o, float* final_state, const i64* sequences, float scale,  \
                                   int heads, int key_channels, int value_channels, int vector) {            \
-    rule::scan<Element, capacity, rule::ScanForward>(v, prepared, initial_state, o, nullptr, nullptr,       \
-                                                     nullptr, final_state, sequences, scale, heads,         \
-                                                     key_channels, value_channels, vector != 0);            \
+    rule::for_sizes<Element, capacity>(key_channels, value_channels, [&](auto sizes) {                      \
+      rule::scan<Element, capacity, rule::ScanForward, decltype(sizes)::whole>(                             \
+          v, prepared, initial_state, o, nullptr, nullptr, nullptr, final_state, sequences, scale, heads,   \
+          key_channels, value_channels, vector != 0);                                                       \
+    });                                                                                                     \
   }
 
 FOR_EACH_RULE_CAPACITY(SCAN_KERNEL)

@@ -54,6 +54,19 @@ __device__ __forceinline__ void store_values(const float (&x)[2][4], typename Fo
   }
 }
 
+template <class Format>
+__device__ __forceinline__ void store_outputs(const ValueBlock (&out)[4], typename Format::Bits* o,
+                                              int stride, float scale, int rows, int live_values, int lane) {
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    float y[2][4];
+    out[tile].as_places(y);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] * scale;
+    store_values<Format>(y, o, stride, tile, rows, live_values, lane);
+  }
+}
+
 // What of a chunk's operands a scan needs before all else (`early`: up to there) and at its end (`late`: from
 // there up to the pairs').
 struct ScanForward {
@@ -274,19 +287,34 @@ struct ScanPlace {
   }
 };
 
+template <bool whole_>
+struct ScanSizes {
+  static constexpr bool whole = whole_;
+};
+// run(ScanSizes), whole where K == capacity and V is a multiple of 64: then places and bounds are known when
+// this is compiled.
+template <class Format, int capacity, class Run>
+__device__ __forceinline__ void for_sizes(int K, int V, Run run) {
+  if constexpr (assay::delta::scans_ahead(sizes_of_format<Format>, capacity))
+    if (K == capacity && V % assay::delta::scan_values == 0) return run(ScanSizes<true>());
+  run(ScanSizes<false>());
+}
+
 // Either o and the final state, or what gradients start from: residuals v - S'^T k and updates u of all
 // tokens, the state at every chunk's start.
 //   v, o, residuals, updates [token, heads, V]; prepared as PreparedLayout says [chunk][heads]; states
 //   [chunk, heads, K, V], initial_state, final_state [N, heads, K, V]; fp32 but for v and o
 //   sequences [N][3]: first token, tokens, first chunk
-template <class Format, int capacity, class Kind>
+template <class Format, int capacity, class Kind, bool whole>
 __device__ __forceinline__ void scan(const typename Format::Bits* v, const char* prepared,
                                      const float* initial_state, typename Format::Bits* o, float* residuals,
                                      float* updates, float* states, float* final_state, const i64* sequences,
                                      float scale, int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
-  const ScanPlace place(sequences, heads, K, V);
+  if constexpr (whole) K = capacity, vector = true;
+  ScanPlace place(sequences, heads, K, V);
   const auto source = place.template source<Format, capacity, Kind>(prepared, v, heads, K, V, vector);
+  if constexpr (whole) place.live_values = 16;
   const PreparedLayout& layout = source.layout;
   const int lane = place.lane, live_values = place.live_values, stride = heads * V;
   const bool live = live_values > 0;
@@ -336,18 +364,17 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
           store_values<Fp32>(y, residuals + token, stride, tile, rows, live_values, lane);
         }
       }
-      if constexpr (Kind::outputs)
+      if constexpr (Kind::outputs) {
 #pragma unroll
-        for (int tile = 0; tile < 4; ++tile) {
-          float y[2][4];
+        for (int tile = 0; tile < 4; ++tile)
 #pragma unroll
           for (int earlier = 0; earlier <= tile; ++earlier)
             out[tile].add(updated[earlier], Operand::load(at.pairs + layout.weight(tile, earlier), lane));
-          out[tile].as_places(y);
-#pragma unroll
-          for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] * scale;
-          store_values<Format>(y, o + token, stride, tile, rows, live_values, lane);
-        }
+        if (whole && rows == 64)
+          store_outputs<Format>(out, o + token, stride, scale, 64, live_values, lane);
+        else
+          store_outputs<Format>(out, o + token, stride, scale, rows, live_values, lane);
+      }
     }
     source.wait_late();
     if (live) x.template advance<false>(at, layout, updated, updated, lane);
@@ -357,15 +384,17 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
 
 // Last chunk first: dv, and in fp32 the same (pulls) and du (.) residual (products, or null), du = G^T k, the
 // gradient D of the state at every chunk's end, and dinitial_state (or null).
-template <class Format, int capacity>
+template <class Format, int capacity, bool whole>
 __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, const char* prepared,
                                           const float* dfinal_state, const float* residuals,
                                           typename Format::Bits* dv, float* pulls, float* products,
                                           float* adjoints, float* dinitial_state, const i64* sequences,
                                           int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
-  const ScanPlace place(sequences, heads, K, V);
+  if constexpr (whole) K = capacity, vector = true;
+  ScanPlace place(sequences, heads, K, V);
   const auto source = place.template source<Format, capacity, ScanBack>(prepared, d_o, heads, K, V, vector);
+  if constexpr (whole) place.live_values = 16;
   const PreparedLayout& layout = source.layout;
   const int lane = place.lane, live_values = place.live_values, stride = heads * V;
   const bool live = live_values > 0;

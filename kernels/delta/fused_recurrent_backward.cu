@@ -33,6 +33,11 @@ struct GateGradient {
   }
 };
 
+// Blocks of `keys` on a multiprocessor of sm_90: a third is worth the few registers that are spilled for it.
+constexpr int keys_at_once(int capacity) {
+  return capacity <= 128 ? 3 : 1;
+}
+
 #define RECURRENT_KERNELS(capacity)                                                                          \
   extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_residuals_##capacity(              \
       const Element::Bits* k, const Element::Bits* v, const Element::Bits* beta, const Element::Bits* betas, \
@@ -59,11 +64,13 @@ struct GateGradient {
         {nullptr, k, d_o, gates, updates, nullptr, key_heads, heads, key_channels, value_channels},          \
         initial_state, {dq, dqs}, states, sequences, scale);                                                 \
   }                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(128) delta_fused_recurrent_keys_##capacity(                   \
-      const Element::Bits* q, const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,    \
-      const float* dfinal_state, const float* updates, const float* pulls, const float* states,              \
-      Element::Bits* dk, float* dks, void* dg, float* dinitial_state, const i64* sequences, float scale,     \
-      int key_heads, int heads, int key_channels, int value_channels) {                                      \
+  extern "C" __global__ void __launch_bounds__(128, keys_at_once(capacity))                                  \
+      delta_fused_recurrent_keys_##capacity(                                                                 \
+          const Element::Bits* q, const Element::Bits* k, const Decay::Bits* gates,                          \
+          const Element::Bits* d_o, const float* dfinal_state, const float* updates, const float* pulls,     \
+          const float* states, Element::Bits* dk, float* dks, void* dg, float* dinitial_state,               \
+          const i64* sequences, float scale, int key_heads, int heads, int key_channels,                     \
+          int value_channels) {                                                                              \
     rule::keys<Element, Decay, capacity>(                                                                    \
         {q, k, d_o, gates, updates, pulls, key_heads, heads, key_channels, value_channels}, dfinal_state,    \
         states, {dk, dks}, GateGradient{static_cast<Decay::Bits*>(dg), static_cast<float*>(dg)},             \

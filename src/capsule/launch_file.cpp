@@ -97,8 +97,12 @@ void LaunchFile::read_modules(const std::vector<std::string>& given) {
   const auto add = [&](const std::string& path, const std::string& text) {
     modules_.push_back({fmt::format("m{}", modules_.size()), path,
                         std::make_shared<const std::string>(with_source_names(text))});
-    for (const ptx::Function& f : ptx::parse_functions(*modules_.back().ptx, path).functions)
+    const ptx::Module module = ptx::parse_functions(*modules_.back().ptx, path);
+    for (const ptx::Function& f : module.functions)
       if (f.entry && f.defined) entries_.push_back({modules_.size() - 1, f.name, source_name_of(f.name)});
+    for (const ptx::Variable& v : module.variables)
+      if (v.bytes > 0 && (v.space == ptx::Space::global || v.space == ptx::Space::constant))
+        variables_.push_back({modules_.size() - 1, v.name, source_name_of(v.name), v.bytes});
   };
   for (const std::string& path : given) add(path, read_file(path));
   if (!given.empty()) return;
@@ -135,6 +139,9 @@ bool LaunchFile::accepts(const std::map<std::string, int64_t>& sizes) const {
   const JsonNode node = JsonNode(document_, "", path_).get("accepts", "");
   return evaluate(node.expression(), scope_of(sizes), node.place()) != 0;
 }
+
+/// Of a document with tensors that are variables.
+constexpr size_t kMostVariables = 64, kMostTensors = 512;
 
 /// One program made of the document.
 class ProgramMaker {
@@ -174,7 +181,33 @@ class ProgramMaker {
     if (read.partly) made_.partly.insert(name);
     if (read.layout) program.layouts[name] = *read.layout;
     if (!read.storage.empty()) program.aliases.push_back({name, read.storage, read.offset});
+    if (!read.variable.empty()) place_variable(name, node.get("variable", ""), read);
     if (read.holds) made_.inputs[name] = std::move(read.tensor);
+  }
+
+  /// The tensor's buffer lies where the variable does, for all launches.
+  void place_variable(const std::string& name, const JsonNode& node, const LaunchTensor& read) {
+    // Above what the others get, of which none is larger than the gap between two.
+    constexpr uint64_t kFirst = 0x7000'0000'0000, kApart = 0x10'0000'0000;
+    if (made_.program.places.size() == kMostVariables || root_.get("tensors", "").size() > kMostTensors)
+      node.fail(fmt::format("at most {} variables, of {} tensors", kMostVariables, kMostTensors));
+    std::string known;
+    for (const LaunchFile::Variable& v : file_.variables_) {
+      if (v.name != read.variable && v.source_name != read.variable) {
+        known += (known.empty() ? "" : ", ") + v.source_name;
+        continue;
+      }
+      if (v.bytes != read.tensor.bytes())
+        node.fail(fmt::format("the variable \"{}\" has {} bytes, the tensor {}", read.variable, v.bytes,
+                              read.tensor.bytes()));
+      std::map<std::string, uint64_t>& places = made_.program.modules[v.module].places;
+      const uint64_t at = kFirst + made_.program.places.size() * kApart;
+      if (!places.emplace(v.name, at).second) node.fail("another tensor is that variable already");
+      made_.program.places[name] = at;
+      return;
+    }
+    node.fail(fmt::format("no PTX file has a variable \"{}\" in global or constant memory; there are: {}",
+                          read.variable, known.empty() ? "none" : known));
   }
 
   std::array<uint32_t, 3> extent(const JsonNode& node) const {

@@ -56,6 +56,13 @@ class LaunchFile {
     std::string name, source_name;
   };
   std::vector<Entry> entries_;
+  /// Variables of modules in global and constant memory.
+  struct Variable {
+    size_t module;
+    std::string name, source_name;
+    int64_t bytes;
+  };
+  std::vector<Variable> variables_;
   friend class ProgramMaker;
 };
 

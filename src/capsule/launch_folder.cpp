@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npy.h"
 #include "src/base/tensor/npz.h"
 #include "src/base/tensor/safetensors.h"
 #include "src/base/tensor/tensor_file.h"
@@ -63,6 +64,17 @@ std::string LaunchFolder::read(const std::string& name) const {
   const auto found = files_->find(name);
   if (found == files_->end()) throw BadInput(fmt::format("{}: the capsule has no {}", path_, name));
   return found->second;
+}
+
+Tensor LaunchFolder::read_npy(const std::string& name, bool large_stay) const {
+  if (closed_ && !stays_inside(name)) read(name);  // says so
+  if (files_) {
+    const auto large = large_.find(name);
+    return large != large_.end() ? parse_npy(large->second, path_of(name), large_stay ? mapped_ : nullptr)
+                                 : parse_npy(read(name), path_of(name));
+  }
+  const auto file = std::make_shared<const MappedFile>(path_of(name));
+  return parse_npy(file->bytes(), path_of(name), large_stay ? file : nullptr);
 }
 
 TensorMap LaunchFolder::read_tensors(const std::string& name, bool large_stay) const {

@@ -22,6 +22,8 @@ class LaunchFolder {
   std::string path_of(const std::string& name) const;
   /// Its bytes. Throws BadInput where there is none, or where a name leaves the folder.
   std::string read(const std::string& name) const;
+  /// Of a .npy file, without a name; `large_stay` as of read_tensors.
+  Tensor read_npy(const std::string& name, bool large_stay) const;
   /// Of a .safetensors or .npz file; beside a launch file also of a folder of .npy files. `large_stay`:
   /// tensors of more than kLargestHeld bytes stay in a .safetensors file (stored, where that is in a
   /// capsule).

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "src/base/tensor/npy.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/case/random.h"
 
@@ -151,10 +150,7 @@ void permute(Tensor& tensor, uint64_t seed) {
 
 Tensor read_stored(const JsonNode& node, const LaunchFolder& folder, bool large_stay) {
   node.keys({"npy", "file", "name"});
-  if (node.has("npy")) {
-    const std::string name = node.get("npy", "").text();
-    return parse_npy(folder.read(name), folder.path_of(name));
-  }
+  if (node.has("npy")) return folder.read_npy(node.get("npy", "").text(), large_stay);
   const std::string file = node.get("file", "").text();
   TensorMap tensors = folder.read_tensors(file, large_stay);
   const std::string name = node.get("name", "which tensor of the file").text();
@@ -248,7 +244,7 @@ Dtype dtype_of(const JsonNode& node) {
 
 LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, const ExpressionScope& scope,
                                 const LaunchFolder& folder, uint64_t seed, bool large_stay) {
-  node.keys({"dtype", "shape", "values", "use", "partly", "strides", "in", "offset"});
+  node.keys({"dtype", "shape", "values", "use", "partly", "strides", "in", "offset", "variable"});
   LaunchTensor made;
   made.tensor.name = name;
   if (node.has("dtype")) made.tensor.dtype = dtype_of(node.get("dtype", ""));
@@ -288,6 +284,12 @@ LaunchTensor read_launch_tensor(const std::string& name, const JsonNode& node, c
           "only what the run reads is a view; give what it writes the shape of its memory, and \"partly\": "
           "true where gaps stay unwritten");
     read_layout(made, strides, scope);
+  }
+  if (node.has("variable")) {
+    const JsonNode variable = node.get("variable", "");
+    made.variable = variable.text();
+    if (node.has("in") || node.has("strides"))
+      variable.fail("a module's variable is no part or view of others");
   }
   if (node.has("in")) made.storage = node.get("in", "").text();
   if (node.has("offset")) made.offset = whole_at(node.get("offset", ""), scope, 0, int64_t{1} << 40);

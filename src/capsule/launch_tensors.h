@@ -21,8 +21,9 @@ struct LaunchTensor {
   bool fixed = false;               ///< said to be read only
   bool partly = false;              ///< need not be written whole
   std::optional<TensorLayout> layout;
-  std::string storage;  ///< the tensor in whose bytes it lies; or empty
-  int64_t offset = 0;   ///< there, in bytes
+  std::string variable;  ///< of a module, in place of a buffer of its own
+  std::string storage;   ///< the tensor in whose bytes it lies; or empty
+  int64_t offset = 0;    ///< there, in bytes
 };
 
 /// Elements that a tensor of a launch file may have. Fuzzers of the reader lower it.

@@ -337,6 +337,10 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
   launch.arguments = arguments, launch.argument_count = count;
   std::byte none{};
   if (count == 0) launch.packed = &none, launch.packed_bytes = 0;
+  if (request.packed) {
+    launch.arguments = nullptr, launch.argument_count = 0;
+    launch.packed = request.packed, launch.packed_bytes = request.packed_bytes;
+  }
   launch.storages = storages.data(), launch.storage_count = storages.size();
   launch.options = text.c_str();
   try {

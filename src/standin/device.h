@@ -31,6 +31,8 @@ struct LaunchRequest {
   Dim3 grid{}, block{}, cluster{};
   size_t shared_bytes = 0;
   bool cooperative = false;
+  const void* packed = nullptr;  ///< arguments as the entry's parameters lie, in place of one by one
+  size_t packed_bytes = 0;
 };
 
 class Device {

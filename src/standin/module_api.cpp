@@ -16,6 +16,11 @@ namespace {
 
 constexpr int kNotFound = 500, kFileNotFound = 301, kInvalidImage = 200;
 
+/// CU_LAUNCH_PARAM_END and its kin, which name what follows them.
+void* const kPackedEnd = nullptr;
+void* const kPackedPointer = reinterpret_cast<void*>(1);
+void* const kPackedSize = reinterpret_cast<void*>(2);
+
 /// What programs hold as a CUfunction stays where it is.
 std::list<KernelHandle> functions;
 
@@ -67,12 +72,17 @@ ASSAY_CUDA int cuLaunchKernel(const KernelHandle* function, unsigned grid_x, uns
                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                               void*, void** arguments, void** extra) {
   if (!function) return kInvalidValue;
-  if (extra) {
-    Device::get().say("cuLaunchKernel with a packed buffer of arguments is not supported");
-    return kNotSupported;
-  }
-  const LaunchRequest request{
+  LaunchRequest request{
       .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
+  if (arguments && extra) return kInvalidValue;
+  for (void** at = extra; at && *at != kPackedEnd; at += 2) {
+    if (*at == kPackedPointer)
+      request.packed = at[1];
+    else if (*at == kPackedSize)
+      request.packed_bytes = *static_cast<const size_t*>(at[1]);
+    else
+      return kInvalidValue;
+  }
   return Device::get().launch(*function, request, arguments);
 }
 ASSAY_CUDA int cuFuncSetAttribute(KernelHandle*, int, int) {

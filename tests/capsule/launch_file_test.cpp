@@ -22,6 +22,12 @@ constexpr const char* kPtx = R"(.version 7.8
   ld.global.f32 %f, [%x]; add.rn.f32 %f, %f, 0f3F800000; st.global.f32 [%x], %f;
 OUT: ret;
 }
+.const .align 4 .b8 weights[160];
+.visible .entry weigh(.param .u64 px) {
+  .reg .b64 %x, %w, %at; .reg .b32 %t; .reg .f32 %f;
+  ld.param.u64 %x, [px]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.s64 %x, %x, %at;
+  mov.u64 %w, weights; add.s64 %w, %w, %at; ld.const.f32 %f, [%w]; st.global.f32 [%x], %f; ret;
+}
 .visible .entry _Z5twiceIfEvPT_(.param .u64 px) { ret; }
 .visible .entry _Z5twiceIdEvPT_(.param .u64 px) { ret; }
 )";
@@ -74,13 +80,32 @@ TEST_F(LaunchFiles, SizesAreChosenByName) {
 
 TEST_F(LaunchFiles, ASizeMayFollowFromOthers) {
   std::string text = kGood;
-  text.replace(text.find("\"sizes\": {"), 10, R"j("sizes": {"blocks": "ceil_div(n, 32)", "one": {"value": 1}, )j");
+  text.replace(text.find("\"sizes\": {"), 10,
+               R"j("sizes": {"blocks": "ceil_div(n, 32)", "one": {"value": 1}, )j");
   text.replace(text.find("\"grid\": \"ceil_div(n, 32)\""), 25, R"("grid": "blocks * one")");
   EXPECT_EQ(file(text).make({{"n", 65}}, 1).program.launches.back().grid[0], 3u);
   EXPECT_NE(complaint(text, {{"blocks", 1}}).find("there is no size \"blocks\"; there are: n, one"),
             std::string::npos);
   text.replace(text.find("ceil_div(n, 32)"), 15, "blocks + 1");
   EXPECT_NE(complaint(text).find("at /sizes/blocks: \"blocks + 1\" cannot be evaluated"), std::string::npos);
+}
+
+TEST_F(LaunchFiles, ATensorMayBeAVariableOfTheModule) {
+  const std::string text = R"j({"ptx": "k.ptx", "tensors": {
+    "w": {"dtype": "fp32", "shape": [40], "values": "range", "variable": "weights"},
+    "x": {"dtype": "fp32", "shape": [40]}},
+    "launches": [{"function": "weigh", "grid": 1, "block": 40, "arguments": ["x"]}]})j";
+  const Capsule capsule = file(text).make({}, 1);
+  const Outcome outcome = vm::run(capsule.program, capsule.inputs, {});
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  EXPECT_EQ(outcome.outputs.at("x").value(39), 39);
+  std::string wrong = text;
+  wrong.replace(wrong.find("\"shape\": [40]"), 13, "\"shape\": [41]");
+  EXPECT_NE(complaint(wrong).find("the variable \"weights\" has 160 bytes, the tensor 164"),
+            std::string::npos);
+  wrong = text;
+  wrong.replace(wrong.find("weights"), 7, "weight_");
+  EXPECT_NE(complaint(wrong).find("no PTX file has a variable \"weight_\""), std::string::npos);
 }
 
 TEST_F(LaunchFiles, EntriesAreFoundByTheirNamesInEitherLanguage) {

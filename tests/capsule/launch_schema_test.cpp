@@ -22,7 +22,7 @@ json schema() {
 
 /// The document's launches by entries of these names, and PTX that has them; templates have none.
 std::string with_entries(json& document) {
-  std::string ptx = ".version 7.8\n.target sm_80\n.address_size 64\n";
+  std::string ptx = ".version 7.8\n.target sm_80\n.address_size 64\n.const .align 4 .b8 table[32];\n";
   for (json& step : document.at("launches")) {
     if (!step.contains("function")) continue;
     step["function"] = fmt::format("e{}", ptx.size());
@@ -61,14 +61,16 @@ TEST(LaunchSchema, EveryLaunchFileOfTheTreeFitsIt) {
 /// One of everything.
 const json kWhole = json::parse(R"j({
   "$schema": "x", "name": "n", "summary": "s", "ptx": ["k.ptx"], "accepts": "a > 0", "origin": {"by": "hand"},
-  "sizes": {"a": 4, "b": {"value": 64, "from": 32, "to": 96, "multiple": 32}},
+  "sizes": {"a": 4, "c": "a + 1", "d": {"value": 2},
+            "b": {"value": 64, "from": 32, "to": 96, "multiple": 32}},
   "tensors": {
     "x": {"dtype": "bf16", "shape": ["a", "b"], "values": "normal", "use": "in_out"},
     "v": {"dtype": "fp32", "shape": ["a", 2], "values": [1, 2, 3, "a", 5, 6, 7, 8], "strides": [3, 1],
           "use": "in"},
     "w": {"dtype": "u8", "shape": [1024], "use": "workspace"},
     "p": {"dtype": "i32", "shape": [8], "values": {"integers": [0, "a"]}, "in": "w", "offset": 16},
-    "f": {"dtype": "fp32", "shape": [8], "values": {"fill": 0.5}, "partly": true}},
+    "f": {"dtype": "fp32", "shape": [8], "values": {"fill": 0.5}, "partly": true},
+    "c": {"dtype": "fp32", "shape": [8], "values": "range", "variable": "table"}},
   "launches": [
     {"fill": "w", "bytes": 8, "pattern": 1, "width": 4},
     {"copy": {"pointer": "w", "offset": 8}, "to": "f", "bytes": 4},

@@ -1,7 +1,9 @@
 #include "src/capsule/launch_tensors.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -14,10 +16,11 @@ namespace launch_tensors_test {
 const std::string kPath = "l.json";
 const ExpressionScope kScope{{{"n", 10}, {"K", 4}}, {}};
 
-LaunchTensor tensor(const nlohmann::json& text, uint64_t seed = 1, const ScratchFolder& folder = {}) {
+LaunchTensor tensor(const nlohmann::json& text, uint64_t seed = 1, const ScratchFolder& folder = {},
+                    bool large_stay = false) {
   std::ofstream(folder / "l.json") << "{}";
   return read_launch_tensor("x", JsonNode(text, "/tensors/x", kPath), kScope, LaunchFolder(folder / "l.json"),
-                            seed);
+                            seed, large_stay);
 }
 std::string complaint(const nlohmann::json& text) {
   try {
@@ -75,6 +78,26 @@ TEST(LaunchTensors, FilesBringShapeAndTypeAlong) {
   EXPECT_EQ(read.value(7), 3);
   const auto shaped = tensor({{"values", {{"npy", "stored.npy"}}}, {"shape", {"n"}}}, 1, folder).tensor;
   EXPECT_EQ(shaped.shape_text(), "[n=10]");
+}
+
+TEST(LaunchTensors, LargeOnesStayInTheirFileWhereOnlySomeBlocksRun) {
+  const ScratchFolder folder;
+  constexpr int64_t kElements = kLargestHeld + 64;
+  std::string file("\x93NUMPY\x01\x00", 8);
+  std::string header = fmt::format("{{'descr': '|u1', 'fortran_order': False, 'shape': ({},), }}", kElements);
+  header.resize(117, ' ');
+  file += std::string("v\0", 2) + header + "\n";
+  std::ofstream(folder / "large.npy", std::ios::binary) << file;
+  std::filesystem::resize_file(folder / "large.npy", file.size() + kElements);  // with a hole
+  std::fstream(folder / "large.npy", std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(-1, std::ios::end)
+      .put(7);
+  const nlohmann::json text{{"values", {{"npy", "large.npy"}}}};
+  for (const bool large_stay : {false, true}) {
+    const Tensor read = tensor(text, 1, folder, large_stay).tensor;
+    EXPECT_EQ(read.is_held(), !large_stay);
+    EXPECT_EQ(read.value(kElements - 1), 7);
+  }
 }
 
 TEST(LaunchTensors, WhatIsWrongIsSaidWithItsPlace) {

@@ -117,8 +117,14 @@ static bool loaded_module() {
   for (int i = 0; i < 2; ++i)
     if (cuLaunchKernel(function, 1, 1, 1, 2, 1, 1, 0, nullptr, arguments, nullptr) != CUDA_SUCCESS)
       return false;
+  size_t packed = sizeof by;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &by, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed,
+                   CU_LAUNCH_PARAM_END};
+  if (cuLaunchKernel(function, 1, 1, 1, 2, 1, 1, 0, nullptr, nullptr, extra) != CUDA_SUCCESS) return false;
+  if (cuLaunchKernel(function, 1, 1, 1, 2, 1, 1, 0, nullptr, arguments, extra) != CUDA_ERROR_INVALID_VALUE)
+    return false;
   if (cuMemcpyDtoH(&x, at, sizeof x) != CUDA_SUCCESS) return false;
-  return x == 4 + 2 * 2 * 3 && cuModuleGetGlobal(&at, &bytes, module, "none") == CUDA_ERROR_NOT_FOUND;
+  return x == 4 + 3 * 2 * 3 && cuModuleGetGlobal(&at, &bytes, module, "none") == CUDA_ERROR_NOT_FOUND;
 }
 
 static bool variable_race() {

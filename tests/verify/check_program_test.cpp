@@ -74,10 +74,9 @@ TEST(CheckProgram, AHangIsCheckedUpToItsEnd) {
 }
 
 TEST(CheckProgram, AValueOfALaneThatTakesNoPartIsNoLiteral) {
-  const vm::SmallKernel shuffling{
-      .body =
-          "mov.u32 %d, 0; setp.ge.u32 %p0, %t, 16; @%p0 bra done;\n"
-          "shfl.sync.down.b32 %d, %a, 16, 31, 0xffff; add.f32 %d, %d, %d; done:"};
+  const vm::SmallKernel shuffling{.body =
+                                      "mov.u32 %d, 0; setp.ge.u32 %p0, %t, 16; @%p0 bra done;\n"
+                                      "shfl.sync.down.b32 %d, %a, 16, 31, 0xffff; add.f32 %d, %d, %d; done:"};
   TensorMap inputs;
   Program program = vm::plan_of(shuffling, inputs);
   program.outputs[0].dtype = Dtype::fp32;

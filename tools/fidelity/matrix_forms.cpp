@@ -61,12 +61,29 @@ std::string results(Form& form, int count, Element element) {
   return list;
 }
 
-/// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C
+/// Text that makes valid metadata of an operand's bits, in %x2: two ascending places of four in every four
+/// bits, of tf32 the first two or the last two.
+std::string metadata_of(const std::string& operand, Element a) {
+  std::string text = fmt::format("and.b32 %x0, {0}, 0x11111111;\nshr.u32 %x1, {0}, 1;\n", operand);
+  text += a == Element::tf32 ? "mov.b32 %x1, %x0;\n" : "and.b32 %x1, %x1, 0x11111111;\n";
+  text +=  // of bits p, q, s: p | q, p | ~q, p & q, (p ^ q) & ~s, highest first
+      "or.b32 %x2, %x0, %x1;\nshl.b32 %x2, %x2, 1;\nxor.b32 %x3, %x1, 0x11111111;\nor.b32 %x3, %x3, %x0;\n"
+      "or.b32 %x2, %x2, %x3;\nshl.b32 %x2, %x2, 1;\nand.b32 %x3, %x0, %x1;\nor.b32 %x2, %x2, %x3;\n"
+      "shl.b32 %x2, %x2, 1;\nxor.b32 %x0, %x0, %x1;\n";
+  text += fmt::format(
+      "shr.u32 %x1, {}, 2;\nnot.b32 %x1, %x1;\nand.b32 %x0, %x0, %x1;\nor.b32 %x2, %x2, %x0;\n", operand);
+  return text;
+}
+
+/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C
 Form multiply(const std::string& name) {
   Form form{.name = name};
-  const std::vector<std::string> parts = parts_of(name);
-  const size_t first = parts[6] == "satfinite" ? 7 : 6;
+  std::vector<std::string> parts = parts_of(name);
   MatrixForm matrix;
+  matrix.sparse = parts[1].starts_with("sp");
+  const bool last = parts[1] == "sp";
+  if (matrix.sparse) parts.erase(parts.begin() + 1);
+  const size_t first = parts[6] == "satfinite" ? 7 : 6;
   matrix.set_shape(parts[3]);
   matrix.sum = *vm::element_named(parts[first]);
   matrix.a = *vm::element_named(parts[first + 1]);
@@ -75,7 +92,13 @@ Form multiply(const std::string& name) {
                     b = operands(form, matrix.b_registers(), matrix.b, 1),
                     c = operands(form, matrix.sum_registers(), matrix.sum, 2),
                     d = results(form, matrix.sum_registers(), matrix.sum);
-  form.body = fmt::format("{} {{{}}}, {{{}}}, {{{}}}, {{{}}};", name, d, a, b, c);
+  form.body = fmt::format("{} {{{}}}, {{{}}}, {{{}}}, {{{}}}", name, d, a, b, c);
+  if (matrix.sparse) {
+    form.body = metadata_of(fmt::format("%a{}", form.operands.size()), matrix.a) + form.body;
+    form.operands.push_back({Type::b32, Draw::crossed, 3});
+    form.body += fmt::format(", %x2, {}", last ? vm::selectors_of(matrix) - 1 : 0);
+  }
+  form.body += ";";
   return form;
 }
 

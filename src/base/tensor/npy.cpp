@@ -118,7 +118,8 @@ void take_columns(Tensor& tensor, const char* data) {
 
 }  // namespace
 
-Tensor parse_npy(std::string_view file, const std::string& path) {
+Tensor parse_npy(std::string_view file, const std::string& path,
+                 const std::shared_ptr<const MappedFile>& mapped) {
   const auto [header, start] = header_of(file, path);
   const Dtype dtype = dtype_of(header, path);
   const bool fortran = is_fortran(header, path);
@@ -129,6 +130,8 @@ Tensor parse_npy(std::string_view file, const std::string& path) {
         fmt::format("{}: truncated or corrupt: its shape needs {:.0f} bytes of data, the file has {}", path,
                     bytes, file.size() - start));
   }
+  if (mapped && !fortran && bytes > static_cast<double>(kLargestHeld))
+    return mapped_tensor("", dtype, std::move(axes), mapped, file.data() + start);
   Tensor tensor("", dtype, std::move(axes));
   if (tensor.data.empty()) return tensor;
   if (fortran)
@@ -139,7 +142,7 @@ Tensor parse_npy(std::string_view file, const std::string& path) {
 }
 
 Tensor read_npy(const std::string& path) {
-  Tensor tensor = parse_npy(read_file(path), path);
+  Tensor tensor = parse_npy(MappedFile(path).bytes(), path);
   tensor.name = std::filesystem::path(path).stem().string();
   return tensor;
 }

@@ -267,9 +267,9 @@ class BirthTrace : public PlainTrace {
       if (std::isfinite(sum)) return;
       bool nan = false, infinite = false;
       const auto see = [&](double x) { nan |= std::isnan(x), infinite |= std::isinf(x); };
-      for (int k = 0; k < form.k; ++k) {
-        see(element(warp, form.a, elements.a(row, k)));
-        see(element(warp, form.b, elements.b(k, column)));
+      for (int i = 0; i < form.a_depth(); ++i) {
+        see(element(warp, form.a, elements.a(row, i)));
+        see(element(warp, form.b, elements.b(elements.column_of_a(row, i), column)));
       }
       if (elements.adds()) see(element(warp, form.sum, elements.c(row, column)));
       const bool born = std::isnan(sum) ? !nan : !nan && !infinite;

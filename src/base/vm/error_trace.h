@@ -240,7 +240,7 @@ class ErrorTrace : public PlainTrace {
   void gather_shared(const Warp&, uint64_t at, Element, Operand&);
   void gather_element(Warp&, Slot, Element, int i, Operand&);
   static bool carries_errors(const MatrixForm& form) {
-    return !format_of(form.sum).integer && form.sum != Element::f64;
+    return !format_of(form.sum).integer && form.sum != Element::f64 && form.k <= 32;
   }
 
   const ErrorPlan<parts_count>& plan_;

@@ -112,9 +112,11 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
   const int first_a = form.sum_registers(), first_b = first_a + form.a_registers(),
             first_c = form.warpgroup ? 0 : first_b + form.b_registers(), of_a = form.a_registers() / blocks,
             of_b = form.b_registers() / form.tiles, of_c = form.sum_registers() / (blocks * form.tiles);
+  if (form.sparse) m.a[0] = {};
   each_register(first_a, form.a_registers(), form.a, [&](int r, int lane, int i) {
     const FragmentPlace at = a_place(rows, 32 / format_of(form.a).bits, r % of_a, lane, i);
-    m.put(m.a[static_cast<size_t>(r / of_a)], at.row, at.column, from, lane, a_sign, plan_);
+    m.put(m.a[static_cast<size_t>(r / of_a)], at.row, elements.column_of_a(at.row, at.column), from, lane,
+          a_sign, plan_);
   });
   each_register(first_b, form.b_registers(), form.b, [&](int r, int lane, int i) {
     const FragmentPlace at = b_place(32 / format_of(form.b).bits, r % of_b, lane, i);

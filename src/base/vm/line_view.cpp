@@ -88,13 +88,14 @@ ptx::Type type_of_register(Element element) {
   return type == ptx::Type::f16 ? ptx::Type::f16x2 : type == ptx::Type::bf16 ? ptx::Type::bf16x2 : type;
 }
 
-/// D, A, B, C of a matrix product, by index into Op::slots.
+/// D, A, B, C and the metadata of a matrix product, by index into Op::slots.
 Fragment fragment_of(const MatrixForm& form, size_t index) {
   const auto d = static_cast<size_t>(form.sum_registers()), a = static_cast<size_t>(form.a_registers()),
              b = static_cast<size_t>(form.b_registers());
   if (index < d) return {"D", type_of_register(form.sum)};
   if (index < d + a) return {"A", type_of_register(form.a)};
   if (index < d + a + b) return {"B", type_of_register(form.b)};
+  if (form.sparse && index == a + b + 2 * d) return {"metadata", ptx::Type::b32};
   return {"C", type_of_register(form.sum)};
 }
 

@@ -1,5 +1,7 @@
 #include "src/base/vm/matrix_elements.h"
 
+#include <algorithm>
+
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
@@ -24,10 +26,17 @@ int first_row_of(const Warp& warp) {
 
 MatrixSources matrix_sources(const Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
+  if (form.sparse) {
+    MatrixSources sources;
+    std::copy_n(warp.word(op.slots[op.slot_count - 1]), 32, sources.metadata.begin());
+    return sources;
+  }
   if (!form.warpgroup) return {};
-  return {form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0],
+  return {form.a_in_shared ? warp.wide(op.s[0])[0] : 0,
+          warp.wide(op.s[1])[0],
           ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0,
-          uint64_t{warp.rank} * warp.block->shared_stride};
+          uint64_t{warp.rank} * warp.block->shared_stride,
+          {}};
 }
 
 MatrixElements::MatrixElements(const Warp& warp, const Op& op)
@@ -38,6 +47,7 @@ MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources&
   first_a_ = form_.sum_registers();
   first_b_ = first_a_ + form_.a_registers();
   first_c_ = form_.warpgroup ? 0 : first_b_ + form_.b_registers();
+  metadata_ = sources.metadata;
   if (!form_.warpgroup) return;
   first_row_ = 16 * (warp % 4);
   if (form_.a_in_shared) a_matrix_ = decode_descriptor(sources.a_descriptor);

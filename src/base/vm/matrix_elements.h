@@ -1,6 +1,7 @@
 // Where the elements of a tensor-core instruction lie as one warp executes it: in a register or in shared
 // memory.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "src/base/vm/code.h"
@@ -17,11 +18,12 @@ struct ElementPlace {
   uint64_t shared = 0;  ///< byte
 };
 
-/// What a wgmma reads from registers beside fragments.
+/// What a wgmma or an mma.sp reads from registers beside fragments.
 struct MatrixSources {
   uint64_t a_descriptor = 0, b_descriptor = 0;
   bool adds = true;          ///< D = A B + C
   uint64_t shared_base = 0;  ///< of the warp's block in Block::shared
+  std::array<uint32_t, 32> metadata{};
 };
 MatrixSources matrix_sources(const Warp&, const Op&);
 
@@ -35,7 +37,12 @@ class MatrixElements {
   const MatrixForm& form() const { return form_; }
   /// False: D = A B, C takes no part.
   bool adds() const { return adds_; }
-  ElementPlace a(int row, int k) const;
+  /// Element `at` of those that the row has: all k, of a sparse A a_depth() of them.
+  ElementPlace a(int row, int at) const;
+  /// Its k.
+  int column_of_a(int row, int at) const {
+    return form_.sparse ? sparse_column(form_, metadata_.data(), row, at) : at;
+  }
   ElementPlace b(int k, int column) const;
   ElementPlace c(int row, int column) const { return sum(row, column, first_c_); }
   ElementPlace d(int row, int column) const { return sum(row, column, 0); }
@@ -44,7 +51,8 @@ class MatrixElements {
   template <class Visit>
   void each_operand(Visit visit) const {
     for (int k = 0; k < form_.k; ++k) {
-      for (int row = 0; row < form_.rows; ++row) visit('A', row, k, form_.a, a(row, k));
+      for (int row = 0; row < form_.rows && k < form_.a_depth(); ++row)
+        visit('A', row, column_of_a(row, k), form_.a, a(row, k));
       for (int n = 0; n < form_.columns(); ++n) visit('B', k, n, form_.b, b(k, n));
     }
     for (int row = 0; adds_ && row < form_.rows; ++row)
@@ -65,6 +73,7 @@ class MatrixElements {
   uint32_t first_row_ = 0;  ///< of the warp in its warpgroup
   MatrixDescriptor a_matrix_{}, b_matrix_{};
   uint64_t shared_base_ = 0;
+  std::array<uint32_t, 32> metadata_{};
 };
 
 /// Row of A, counted in its warpgroup, where the warp's rows begin.

@@ -80,6 +80,42 @@ bool MatrixForm::set_shape(std::string_view shape) {
   return true;
 }
 
+namespace {
+
+/// Elements of A behind 16 bits of metadata (8-bit and 4-bit formats: behind 32).
+int elements_per_word(const MatrixForm& form) {
+  const int bits = format_of(form.a).bits;
+  return bits >= 16 ? 128 / bits : bits == 8 ? 16 : 32;
+}
+
+}  // namespace
+
+int selectors_of(const MatrixForm& form) {
+  const int words = form.a_depth() / elements_per_word(form);
+  return format_of(form.a).bits >= 16 ? 4 / words : 2 / words;
+}
+
+int metadata_lane(const MatrixForm& form, int row, int at) {
+  const int word = at / elements_per_word(form), words = form.a_depth() / elements_per_word(form),
+            group = 4 * (row % 8);
+  if (format_of(form.a).bits >= 16) return group + form.selector * words + word;
+  return group + form.selector * 2 * words + 2 * word + row / 8;
+}
+
+int sparse_column(const MatrixForm& form, const uint32_t* metadata, int row, int at) {
+  const int bits = format_of(form.a).bits, per_word = elements_per_word(form), word = at / per_word,
+            in_word = at % per_word;
+  const uint32_t of_lane = metadata[metadata_lane(form, row, at)],
+                 given = bits >= 16 ? of_lane >> 16 * (row / 8) & 0xffff : of_lane;
+  if (bits == 32)  // four bits to an element, 0b0100 or 0b1110: which half of the pair
+    return 8 * word + 2 * in_word + static_cast<int>(given >> (4 * in_word + 3) & 1);
+  if (bits == 4) {  // two bits to a pair of neighbours
+    const int pair = in_word / 2;
+    return 64 * word + 8 * (pair / 2) + 2 * static_cast<int>(given >> 2 * pair & 3) + in_word % 2;
+  }
+  return 2 * per_word * word + 4 * (in_word / 2) + static_cast<int>(given >> 2 * in_word & 3);
+}
+
 FragmentPlace a_place(int rows, int per, int reg, int lane, int i) {
   const int g = lane / 4, t = lane % 4;
   return rows == 8 ? FragmentPlace{g, per * (t + 4 * reg) + i}

@@ -44,15 +44,18 @@ struct MatrixForm {
   bool saturate : 1 = false;                           ///< integers: .satfinite
   bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
   /// Products per step where the instruction has fewer than the architecture; 0: it has not.
-  uint8_t split = 0;
+  uint8_t split : 5 = 0;
+  uint8_t selector : 2 = 0;  ///< mma.sp: which lanes of four give the metadata
+  bool sparse : 1 = false;   ///< mma.sp: of A every other element (of four two, of eight two pairs)
 
   uint64_t bits() const;
   static MatrixForm of(uint64_t bits);
   /// "m16n8k16": sets rows (wgmma: 16 of 64), tiles and k. False: no shape.
   bool set_shape(std::string_view);
   int columns() const { return 8 * tiles; }
+  int a_depth() const { return sparse ? k / 2 : k; }  ///< elements of A that a row has
   /// 32-bit registers per lane (f64: 64-bit ones).
-  int a_registers() const { return a_in_shared ? 0 : registers(rows, k, a); }
+  int a_registers() const { return a_in_shared ? 0 : registers(rows, a_depth(), a); }
   int b_registers() const { return warpgroup ? 0 : registers(8, k, b) * tiles; }
   int sum_registers() const { return registers(rows, 8, sum) * tiles; }
 
@@ -80,5 +83,13 @@ struct FragmentPlace {
 FragmentPlace a_place(int rows, int per, int reg, int lane, int i);  ///< row of A, k
 FragmentPlace b_place(int per, int reg, int lane, int i);            ///< k, column of B
 FragmentPlace sum_place(bool halves, int reg, int lane, int i);      ///< row and column of one 8-column tile
+
+/// PTX ISA, "Sparse matrix storage" of mma.sp: the k of the `at`th element that a row of A has, by the 32
+/// lanes' metadata. A word holds 16 columns of a 16-bit format, or 8 of tf32, of rows g (its low half) and
+/// g + 8; of an 8-bit format 32 columns, of a 4-bit one 64, of row g, the next lane's of g + 8.
+int sparse_column(const MatrixForm&, const uint32_t* metadata, int row, int at);
+/// The lane whose metadata say so, and the choices that the selector has.
+int metadata_lane(const MatrixForm&, int row, int at);
+int selectors_of(const MatrixForm&);
 
 }  // namespace assay::vm

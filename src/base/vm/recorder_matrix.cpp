@@ -24,6 +24,7 @@ uint64_t logged_bits(Element e, uint64_t pattern) {
 struct Recorder::MatrixTerm {
   uint64_t bits = 0;  ///< as logged
   ProvenanceCell cell;
+  bool absent = true;  ///< a zero that a sparse A does not hold
 };
 
 /// Operands of one warp-wide instruction, by element.
@@ -62,7 +63,7 @@ Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Eleme
   else
     pattern = before_slots_[static_cast<size_t>(at.slot)][static_cast<size_t>(at.lane)] >> at.bit;
   if (bits < 64) pattern &= (uint64_t{1} << bits) - 1;
-  return {logged_bits(element, pattern), cell};
+  return {logged_bits(element, pattern), cell, false};
 }
 
 void Recorder::keep_slots(const Warp& warp, const Op& op, uint32_t) {
@@ -109,6 +110,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
   auto a_value = [&](int k) { return value_of(m.a_type, m.at('A', row, k).bits); };
   auto b_value = [&](int k) { return value_of(m.b_type, m.at('B', k, n).bits); };
   auto product_class = [&](int k) {
+    if (m.at('A', row, k).absent) return finite;
     const double a = a_value(k), b = b_value(k);
     if (std::isnan(a) || std::isnan(b)) return has_nan;
     if (std::isnan(a * b)) return zero_times_infinity;
@@ -128,6 +130,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
     int largest = 0;
     double magnitude = -1;
     for (int k = 0; k < m.k; k++) {
+      if (m.at('A', row, k).absent) continue;
       const double x = std::fabs(a_value(k) * b_value(k));
       if (x > magnitude) magnitude = x, largest = k;
     }

@@ -29,7 +29,11 @@ void SliceScan::add_computed(const Op& op, const Found& f) {
 /// The row of A, the column of B and the c of one element of D.
 void SliceScan::add_matrix(const Op& op, const Found& f) {
   const uint64_t* details = block_->details.data() + executed_->detail;
-  const MatrixElements elements(op, executed_->warp, {details[0], details[1], details[2] != 0});
+  MatrixSources sources{details[0], details[1], details[2] != 0};
+  if (MatrixForm::of(op.immediate).sparse)
+    for (size_t lane = 0; lane < 32; ++lane)
+      sources.metadata[lane] = static_cast<uint32_t>(details[4 + lane]);
+  const MatrixElements elements(op, executed_->warp, sources);
   const MatrixForm& form = elements.form();
   const auto use = [&](Element format, const ElementPlace& at, int name) {
     const BytePlace from = place_of(op, at);
@@ -42,8 +46,9 @@ void SliceScan::add_matrix(const Op& op, const Found& f) {
   };
   elements.each_sum([&](int row, int n, const ElementPlace& made) {
     if (op.slots[made.slot] != f.slot || made.lane != f.lane || !(f.halves >> made.bit / 16 & 1)) return;
-    for (int k = 0; k < form.k; ++k) {
-      use(form.a, elements.a(row, k), 4 * k);
+    for (int i = 0; i < form.a_depth(); ++i) {
+      const int k = elements.column_of_a(row, i);
+      use(form.a, elements.a(row, i), 4 * k);
       use(form.b, elements.b(k, n), 4 * k + 1);
     }
     if (elements.adds()) use(form.sum, elements.c(row, n), 2);

@@ -66,6 +66,8 @@ void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
   log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
   log_->details.insert(log_->details.end(),
                        {sources.a_descriptor, sources.b_descriptor, sources.adds, sources.shared_base});
+  if (signature.matrix.sparse)
+    log_->details.insert(log_->details.end(), sources.metadata.begin(), sources.metadata.end());
 }
 
 void SliceTrace::landed(Warp& warp, const Landing& landing) {

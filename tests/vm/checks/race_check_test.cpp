@@ -47,6 +47,10 @@ const Twin twins[] = {
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nsetp.lt.u32 %p1, %r32, 16; @%p1 bra LOW;\n"
                "FAULT bra DONE;\nLOW: bar.warp.sync 0x0000ffff; ld.shared.b32 %d, [%r3]; bra DONE;\n",
      "ld.shared.b32 %d, [%r3]; // after", "bar.warp.sync 0xffff0000; ld.shared.b32 %d, [%r3];", tile, 32},
+    {"halves of a warp that synchronise at one instruction, each by its own mask", "warp-race",
+     ADDRESSES "setp.lt.u32 %p1, %r32, 16; selp.b32 %r5, 0x0000ffff, 0xffff0000, %p1;\n"
+               "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r3]; // after\n",
+     "", "bar.warp.sync %r5;", tile, 32},
     {"different values in one store", "warp-race",
      "mov.u32 %r0, tile; mov.u32 %r6, 7;\nst.shared.b32 [%r0], FAULT // before // after\n", "%t;", "%r6;",
      tile, 32},

@@ -126,12 +126,15 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (f.act == Act::product_wait) wait_for_products(warp);
   if (f.act == Act::fence) fenced_ = true;
   if (f.act != Act::members) return;
-  // Lanes with one mask make one exchange; the masks of others are theirs.
+  // Lanes with one mask make one exchange; the masks of others are theirs, at the same time.
+  WarpOrder& order = warps_[warp.index];
+  if (!order.touched) return;
   for (uint32_t rest = mask; rest;) {
     const uint32_t members = warp.word(f.members)[std::countr_zero(rest)];
-    order_members(warp, members);
+    meet(warp, members);
     rest &= ~(members | 1u << std::countr_zero(rest));
   }
+  advance(order);
 }
 
 /// What is known is taken over before a strong read and handed on after a strong write. For a wgmma the warp

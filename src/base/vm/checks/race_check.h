@@ -169,6 +169,7 @@ class RaceCheck : public Check<RaceFacts> {
   void judge_reader(const Touch& now, uint32_t warp, const Reader&);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
+  void meet(Warp&, uint32_t members);  ///< the same in the warp's present time, which goes on
   void arrive(Warp&, const Op&, uint32_t mask);
   void arrive_at_cluster(Warp&, const Op&);
   /// An op, a lane of 5 bits, a warp, and whether the access was atomic or alike.

@@ -40,8 +40,13 @@ RaceCheck::Times& RaceCheck::LaneOrder::of(int lane) {
 
 /// All of the warp's live lanes, or some of them, have met.
 void RaceCheck::order_members(Warp& warp, uint32_t members) {
+  if (!warps_[warp.index].touched) return;
+  meet(warp, members);
+  advance(warps_[warp.index]);
+}
+
+void RaceCheck::meet(Warp& warp, uint32_t members) {
   WarpOrder& order = warps_[warp.index];
-  if (!order.touched) return;
   if ((members & warp.live) == warp.live) {
     order.lanes.meet(order.time);
   } else {
@@ -50,7 +55,6 @@ void RaceCheck::order_members(Warp& warp, uint32_t members) {
     each_lane(members, [&](int lane) { met[static_cast<size_t>(lane)] = order.time; });
     each_lane(members, [&](int lane) { order.lanes.of(lane) = met; });
   }
-  advance(order);
 }
 
 /// The warp tells the barrier all that it knows, itself included; what it does next is not part of that.

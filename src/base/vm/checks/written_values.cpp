@@ -142,6 +142,14 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
     if (operand != 'C' && from.slot != no_slot && events_[event].through.empty())
       events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
   });
+  for (int row = 0; row < form.rows && form.sparse; ++row)
+    for (int i = 0; i < form.a_depth(); ++i) {
+      const BytePlace from{op.slots[op.slot_count - 1], {}, metadata_lane(form, row, i), 0};
+      const Taken metadata = take(warp, op, from, 4);
+      if (!metadata.missing) continue;
+      rows[static_cast<size_t>(row)] = 1;
+      if (!event) event = metadata.event;
+    }
   elements.each_sum([&](int row, int n, const ElementPlace& at) {
     if (rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)]) spoil_sum(at);
   });

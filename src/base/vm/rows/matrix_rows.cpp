@@ -6,6 +6,7 @@
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/rows/matrix_operands.h"
 #include "src/base/vm/rows/warp_rows.h"
@@ -58,6 +59,44 @@ bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
   return true;
 }
 
+/// mma.sp: each element of D is the sum of the products that its row of A has; on a tensor core in the steps
+/// of a dense form with as many.
+bool multiply_sparse(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  const MatrixElements elements(warp, op);
+  const MatrixForm& form = elements.form();
+  MatrixForm dense = form;
+  dense.sparse = false, dense.selector = 0, dense.k = static_cast<uint8_t>(form.a_depth());
+  const auto pattern = [&](Element element, const ElementPlace& at) {
+    const int bits = format_of(element).bits;
+    const uint32_t word = warp.word(op.slots[at.slot])[at.lane] >> at.bit;
+    return bits == 32 ? word : word & ((1u << bits) - 1);
+  };
+  uint32_t results[4][32] = {};
+  elements.each_sum([&](int row, int n, const ElementPlace& at) {
+    uint32_t a[MatrixTile::most_k], b[MatrixTile::most_k];
+    int64_t integers = 0;
+    for (int i = 0; i < dense.k; ++i) {
+      a[i] = pattern(form.a, elements.a(row, i));
+      b[i] = pattern(form.b, elements.b(elements.column_of_a(row, i), n));
+      if (form.sum == Element::s32)
+        integers +=
+            static_cast<int64_t>(value_of(form.a, a[i])) * static_cast<int64_t>(value_of(form.b, b[i]));
+    }
+    const uint32_t c = pattern(form.sum, elements.c(row, n));
+    if (form.sum == Element::s32) {
+      integers += static_cast<int32_t>(c);
+      if (form.saturate) integers = std::clamp<int64_t>(integers, INT32_MIN, INT32_MAX);
+      results[at.slot][at.lane] = static_cast<uint32_t>(integers);
+    } else {
+      results[at.slot][at.lane] |= dot(*warp.block->context->tensor_core, dense, a, b, c) << at.bit;
+    }
+  });
+  for (int i = 0; i < form.sum_registers(); ++i)
+    std::memcpy(warp.word(op.slots[i]), results[i], sizeof results[i]);
+  return true;
+}
+
 bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixForm form = MatrixForm::of(op.immediate);
@@ -88,23 +127,35 @@ bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-/// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C {D}, {A}, {B}, {C}
+/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C {D}, {A}, {B}, {C}{, metadata, selector}
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  decoder.expect_operands(instruction, 4, 4);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  std::vector<std::string> words = decoder.parts(instruction);
   MatrixForm form;
+  form.sparse = words[1].starts_with("sp");
+  if (form.sparse) words.erase(words.begin() + 1);
+  const int operands = form.sparse ? 6 : 4;
+  decoder.expect_operands(instruction, operands, operands);
   const size_t first = words[6] == "satfinite" ? 7 : 6;
   form.set_shape(words[3]);
   form.saturate = first == 7;
   form.sum = *element_named(words[first]);
   form.a = *element_named(words[first + 1]);
   form.b = *element_named(words[first + 2]);
+  if (form.sparse) {
+    const Operand& selector = instruction.operands[5];
+    const auto choices = static_cast<uint64_t>(selectors_of(form));
+    if (selector.kind != Operand::Kind::immediate || selector.bits >= choices)
+      decoder.fail(instruction,
+                   "has a sparsity selector that is no constant below " + std::to_string(choices));
+    form.selector = selector.bits & 3;
+  }
   op.immediate = form.bits();
   const int counts[4] = {form.sum_registers(), form.a_registers(), form.b_registers(), form.sum_registers()};
   std::vector<Slot> slots;
   for (size_t i = 0; i < 4; ++i)
     append_fragment(decoder, instruction, instruction.operands[i], counts[i],
                     form.a == Element::f64 ? Type::f64 : Type::b32, i == 0, slots);
+  if (form.sparse) slots.push_back(decoder.source(instruction.operands[4], Type::b32));
   decoder.set_slots(op, slots, static_cast<size_t>(form.sum_registers()));
   op.d_cell = Cell::none;
 }
@@ -145,10 +196,10 @@ WarpFunction multiply_fragments_function() {
 }
 
 void add_matrix_rows(std::vector<Row>& rows) {
-  const auto add = [&](const char* form, Status status, Type result) {
-    add_warp_row(rows, std::string("mma.sync.aligned.") + form,
-                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments,
-                 decode_multiply);
+  const auto add = [&](const char* form, Status status, Type result,
+                       WarpFunction function = multiply_fragments, const char* opcode = "mma.sync.aligned.") {
+    add_warp_row(rows, std::string(opcode) + form, {.flow = Flow::matrix, .status = status, .result = result},
+                 function, decode_multiply);
   };
   const Status measured = Status::measured_on(90), exact = Status::exact();
   add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
@@ -160,6 +211,17 @@ void add_matrix_rows(std::vector<Row>& rows) {
   add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", exact, Type::f64);
   add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
   add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
+  // With unordered metadata (.sp) and in the order of k, which is what valid ones have.
+  const auto add_sparse = [&](const char* form, Status status, Type result) {
+    add(form, status, result, multiply_sparse, "mma.{sp,sp::ordered_metadata}.sync.aligned.");
+  };
+  add_sparse("m16n8k{16,32}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
+  add_sparse("m16n8k{16,32}.row.col.f32.f16.f16.f32", measured, Type::f32);
+  add_sparse("m16n8k{16,32}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
+  add_sparse("m16n8k{8,16}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
+  add_sparse("m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
+  add_sparse("m16n8k{32,64}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
+  add_sparse("m16n8k{64,128}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
 }
 
 }  // namespace assay::vm
