@@ -63,8 +63,8 @@ WatchedInstruction product(const Instruction& instruction) {
   std::vector<vm::Element> elements = vm::elements_of(instruction);
   if (instruction.form.operation == Operation::wmma_mma && elements.size() == 2)
     elements = {elements[0], vm::Element::f16, vm::Element::f16, elements[1]};
-  const size_t operands = instruction.opcode.starts_with("mma.sp") ? 6 : 4;  // metadata and selector
-  if (elements.size() != 4 || instruction.operands.size() != operands) return made.kind = Kind::refused, made;
+  const size_t operands = instruction.operands.size();  // 6: metadata and selector of mma.sp besides
+  if (elements.size() != 4 || (operands != 4 && operands != 6)) return made.kind = Kind::refused, made;
   made.a_element = elements[1], made.b_element = elements[2];
   std::vector<Type> types;
   for (const vm::Element element : elements) types.push_back(register_type(element));
