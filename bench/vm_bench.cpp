@@ -8,6 +8,9 @@
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/base/vm/compiled/compiled_code.h"
+#include "src/base/vm/launch.h"
+#include "src/base/vm/machine.h"
 #include "src/base/vm/shadow_run.h"
 
 namespace assay {
@@ -153,8 +156,14 @@ Program loop_plan(std::string program, int32_t count) {
   return plan;
 }
 
+/// state.range(1): pieces compiled (1) or not, for what follows in this run.
+void choose_engine(const benchmark::State& state) {
+  vm::choose_engine(state.range(1) ? "compiled" : "interpreter");
+}
+
 /// state.range(0): host threads, 0 for all.
 void run_loop(benchmark::State& state, std::string program, int32_t count, double products_per_warp) {
+  choose_engine(state);
   const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
   const Program plan = loop_plan(std::move(program), count);
   double lane_instructions = 0, products = 0;
@@ -209,14 +218,48 @@ Case recurrent_case(int64_t B) {
   return c;
 }
 
-/// A whole kernel without tensor cores. state.range(0): host threads, 0 for all.
-void recurrent(benchmark::State& state) {
-  const KernelRun run(recurrent_case(16));
+/// gla.chunk, bf16, four heads of 64 x 64.
+Case chunk_case() {
+  Case c;
+  c.kernel = "gla.chunk", c.dtype = Dtype::bf16;
+  c.B = 1, c.T = 1024, c.H = 4, c.K = 64, c.V = 64;
+  return c;
+}
+
+/// A whole kernel. state.range(0): host threads, 0 for all.
+void run_kernel(benchmark::State& state, const Case& c) {
+  choose_engine(state);
+  const KernelRun run(c);
   const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
   double lane_instructions = 0;
   for (auto _ : state)
     lane_instructions += static_cast<double>(machine->run(run.plan, run.inputs).lane_instructions);
   state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+}
+
+/// Without tensor cores.
+void recurrent(benchmark::State& state) {
+  run_kernel(state, recurrent_case(16));
+}
+void chunk(benchmark::State& state) {
+  run_kernel(state, chunk_case());
+}
+
+/// Host code of all entries of gla.chunk, without parsing and decoding.
+void compiling(benchmark::State& state) {
+  const KernelRun run(chunk_case());
+  std::vector<std::shared_ptr<const vm::Code>> codes;
+  for (const Launch& launch : run.plan.launches)
+    for (const Module& module : run.plan.modules)
+      if (module.name == launch.module) codes.push_back(vm::decoded(module, launch.function));
+  double ops = 0;
+  for (auto _ : state)
+    for (const auto& code : codes) {
+      benchmark::DoNotOptimize(vm::compile(*code));
+      ops += static_cast<double>(code->ops.size());
+    }
+  state.counters["s/1000 instructions"] =
+      benchmark::Counter(ops / 1000, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 /// With a shadow beside every float, on one thread.
@@ -261,19 +304,53 @@ void checked_warpgroup(benchmark::State& state) {
   checked(state, loop_plan(warpgroup_loop(), 4), {});
 }
 
-BENCHMARK(recurrent)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(recurrent)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(chunk)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(compiling)->Unit(benchmark::kMillisecond);
 BENCHMARK(shadow)->Unit(benchmark::kMillisecond);
 BENCHMARK(small_shadow)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_recurrent)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_arithmetic)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_shared_memory)->Unit(benchmark::kMillisecond);
 BENCHMARK(checked_warpgroup)->Unit(benchmark::kMillisecond);
-BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(sums)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(flushing_sums)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(arithmetic)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(sums)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(flushing_sums)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(shared_memory)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(warpgroup_tensor_cores)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(tensor_cores)
+    ->ArgNames({"threads", "compiled"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace assay

@@ -21,23 +21,41 @@ target_link_libraries(compile_module PRIVATE assay_compile_ptx)
 
 # kernel_module(<target> <module>): adds row `module` ("gla/chunk.bf16.fp32") to the table `embedded_ptx` below, with
 # its PTX or without. The target `kernel_modules` compiles all modules, so that no run has to wait for one; the tests' build asks for it.
+set(compile_module ${CMAKE_COMMAND} -E env ASSAY_NVCC=${ASSAY_NVCC_PROGRAM} $<TARGET_FILE:compile_module> ${PROJECT_SOURCE_DIR})
 function(kernel_module target module)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${module})
-  foreach(form z compiled ptx)
-    string(REPLACE ".z" ".ptx.z" file ${output}.${form})
-    add_custom_command(OUTPUT ${file}
-      COMMAND ${CMAKE_COMMAND} -E env ASSAY_NVCC=${ASSAY_NVCC_PROGRAM} $<TARGET_FILE:compile_module> ${PROJECT_SOURCE_DIR}
-              ${module} ${file}
-      DEPENDS compile_module DEPFILE ${file}.d COMMENT "kernel ${module}" VERBATIM)
+  foreach(form compiled ptx)
+    add_custom_command(OUTPUT ${output}.${form} COMMAND ${compile_module} ${output}.${form} ${module}
+      DEPENDS compile_module DEPFILE ${output}.${form}.d COMMENT "kernel ${module}" VERBATIM)
   endforeach()
   set_property(TARGET ${target} APPEND PROPERTY kernel_modules "${module}")
-  set_property(TARGET ${target} APPEND PROPERTY carried_ptx "${module}|${output}.ptx.z")
-  if(ASSAY_EMBED_PTX)
-    set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${module}|${output}.ptx.z")
-  else()
+  if(NOT ASSAY_EMBED_PTX)
     set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${module}")
     set_property(TARGET ${target} APPEND PROPERTY compiled_modules "${output}.compiled")
   endif()
+endfunction()
+
+# pack_kernel_modules(<target>): once all are named, the rows of the table `carried_ptx`, and of `embedded_ptx` where it has texts:
+# modules of one source lie in one file (kernels/packed_group.h).
+function(pack_kernel_modules target)
+  get_target_property(modules ${target} kernel_modules)
+  foreach(module ${modules})
+    string(REGEX REPLACE "[.].*" "" group ${module})
+    list(APPEND groups ${group})
+    list(APPEND modules_of_${group} ${module})
+    list(APPEND compiled_of_${group} ${CMAKE_CURRENT_BINARY_DIR}/${module}.compiled)
+    set(row "${module}|${CMAKE_CURRENT_BINARY_DIR}/${group}.zst")
+    set_property(TARGET ${target} APPEND PROPERTY carried_ptx "${row}")
+    if(ASSAY_EMBED_PTX)
+      set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${row}")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES groups)
+  foreach(group ${groups})
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/${group}.zst)
+    add_custom_command(OUTPUT ${output} COMMAND ${compile_module} ${output} ${modules_of_${group}}
+      DEPENDS compile_module ${compiled_of_${group}} DEPFILE ${output}.d COMMENT "kernels ${group}" VERBATIM)
+  endforeach()
 endfunction()
 
 # embed_source(<target> <file>...): adds source files, named by their path from the source root.
@@ -60,7 +78,6 @@ function(write_embedded_table target symbol)
   set(assembly "")
   set(rows "")
   set(paths "")
-  set(i 0)
   foreach(file ${files})
     string(REPLACE "|" ";" file "${file}")
     list(GET file 0 name)
@@ -70,13 +87,18 @@ function(write_embedded_table target symbol)
       continue()
     endif()
     list(GET file 1 path)
+    list(FIND paths ${path} i)
+    if(NOT i EQUAL -1)
+      string(APPEND rows "  {\"${name}\", ${symbol}_${i}, ${symbol}_${i}_end},\n")
+      continue()
+    endif()
+    list(LENGTH paths i)
     list(APPEND paths ${path})
     string(APPEND assembly "__asm__(\".pushsection .rodata\\n.hidden ${symbol}_${i}\\n.hidden ${symbol}_${i}_end\\n\"
         \".global ${symbol}_${i}\\n.global ${symbol}_${i}_end\\n${symbol}_${i}:\\n.incbin \\\"${path}\\\"\\n\"
         \"${symbol}_${i}_end:\\n.byte 0\\n.popsection\\n\");
 extern \"C\" __attribute__((visibility(\"hidden\"))) const char ${symbol}_${i}[], ${symbol}_${i}_end[];\n")
     string(APPEND rows "  {\"${name}\", ${symbol}_${i}, ${symbol}_${i}_end},\n")
-    math(EXPR i "${i} + 1")
   endforeach()
   file(CONFIGURE OUTPUT ${output} CONTENT "#include \"kernels/embedded.h\"
 ${assembly}

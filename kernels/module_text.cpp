@@ -8,13 +8,14 @@
 
 #include "kernels/compile_ptx.h"
 #include "kernels/embedded.h"
-#include "kernels/packed_text.h"
+#include "kernels/packed_group.h"
 
 namespace assay {
 namespace {
 
 std::string text_of(const EmbeddedFile& file) {
-  std::optional<std::string> text = unpacked({file.begin, static_cast<size_t>(file.end - file.begin)});
+  std::optional<std::string> text =
+      text_of_group({file.begin, static_cast<size_t>(file.end - file.begin)}, file.name);
   if (!text) throw std::logic_error(fmt::format("embedded module {} is broken", file.name));
   return *std::move(text);
 }

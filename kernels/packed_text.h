@@ -1,5 +1,5 @@
-// A text as it is kept in the program and in the folder of compiled kernels: its length as 8 bytes, low
-// first, then a zlib stream.
+// A text as it is kept in the folder of compiled kernels: its length as 8 bytes, low first, then a zlib
+// stream.
 #pragma once
 #include <optional>
 #include <string>

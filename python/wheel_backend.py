@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the wheel: the sources of python/assay, the engine's library with all kernels in it, and the shared libraries
-that it stands on. pip calls build_wheel; the launcher runs this as a program once the library is built:
+"""Makes the wheel: the sources of python/assay, the engine's library with all kernels and the program in it, what
+`assay run` and `assay watch` put before programs, and the shared libraries that these stand on. pip calls build_wheel; the
+launcher runs this as a program once they are built:
 
-    wheel_backend.py LIBRARY FOLDER     writes FOLDER/assay-VERSION-py3-none-linux_ARCH.whl
+    wheel_backend.py LIBRARY STANDINS FOLDER     writes FOLDER/assay-VERSION-py3-none-linux_ARCH.whl
 """
 import base64
 import hashlib
@@ -57,7 +58,7 @@ def require_old_symbols(path):
 
 class Wheel:
     def __init__(self, path):
-        self.archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
         self.record = []
 
     def add(self, name, data, executable=False):
@@ -73,9 +74,11 @@ class Wheel:
         self.archive.close()
 
 
-def write(library, folder):
+def write(library, standins, folder):
     """The wheel's path."""
     libraries = {"libassay.so": library, **carried(library)}
+    for path in sorted(pathlib.Path(standins).iterdir()):
+        libraries[f"standin/{path.name}"] = path
     for path in libraries.values():
         require_old_symbols(path)
     tag = f"py3-none-linux_{platform.machine()}"
@@ -116,4 +119,4 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 if __name__ == "__main__":
-    print(write(pathlib.Path(sys.argv[1]), sys.argv[2]))
+    print(write(pathlib.Path(sys.argv[1]), *sys.argv[2:4]))

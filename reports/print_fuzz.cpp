@@ -49,6 +49,8 @@ std::string pairs_text(const FuzzRun& run) {
                      shares.front().first, shares.front().second);
 }
 
+constexpr double kFarBelow = 0.1;  ///< of what a tight bound reaches
+
 /// A line per kernel: the largest error / bound by format, where it was, and how loose the bound was at most.
 void print_kernels(const Console& console, const FuzzRun& run) {
   Rows lines{{"kernel", "cases", "bf16", "fp16", "fp32", "tightness", "branches", "inputs", "pairs",
@@ -222,6 +224,27 @@ std::string findings_text(const FuzzRun& run) {
   return text + fmt::format(" ({} new, {} known, {} gone)", count - known, known, run.baseline->gone.size());
 }
 
+/// Kernels whose every error was far inside its bound, so that their declared arithmetic may be too generous.
+void print_generous(const Console& console, const FuzzRun& run) {
+  for (const std::string& kernel : run.kernels) {
+    double nearest = 0;
+    int64_t cases = 0;
+    bool far = true;
+    for (const TightnessRow& row : run.tightness) {
+      if (row.kernel != kernel) continue;
+      nearest = std::max(nearest, row.max_tightness);
+      cases += row.cases;
+      far = far && row.max_tightness < kFarBelow * tight_from(row);
+    }
+    if (!far || cases < kTellingCases || nearest == 0) continue;
+    console.line(
+        fmt::format("{}: no error came nearer to its bound than 1/{:.3g} of it: the arithmetic may be "
+                    "declared too generously, "
+                    "and a smaller fault would pass (assay list arithmetic; --details)",
+                    kernel, 1 / nearest));
+  }
+}
+
 }  // namespace
 
 std::string_view verdict_of(const FuzzRun& run) {
@@ -248,6 +271,7 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
   print_properties(console, run);
   print_findings(console, run);
   print_gone(console, run);
+  print_generous(console, run);
   const bool all_known =
       !run.findings.empty() && std::all_of(run.findings.begin(), run.findings.end(),
                                            [](const Verification& v) { return v.known.value_or(false); });

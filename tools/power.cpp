@@ -105,7 +105,7 @@ void print_page(const std::vector<Seen>& all, int64_t tokens) {
       "The smallest uniform relative error of an output that is found at {} tokens and {} channels: by its "
       "values alone,\nwith bound and statistic, as of a file or of a GPU (median over {} decays, the same of "
       "errors in the last quarter of\nthe tokens only, and the weakest decay's); and by the formula (the "
-      "largest over decays; -: a verdict that was not\nto be had). Error: RMS of the clean kernel's, "
+      "largest over decays; -: values tell\nmore). Error: RMS of the clean kernel's, "
       "relative. "
       "Zeros: in how many decays zeros would have passed by values.\nWeakest first. Written by `power` "
       "(tools/power.cpp) from {} outputs of clean runs.\n\n"

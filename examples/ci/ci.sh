@@ -3,8 +3,9 @@
 #   .assay/ci.sh        compiles the kernels that .assay/kernels.txt lists, and fuzzes them; its exit status is assay's:
 #                       0 nothing new, 1 a new finding or too few cases, 2 bad input
 # .assay/kernels.txt: a line "SOURCE.cu PLAN.json [more options of nvcc]" for each kernel; # begins a comment.
-# Environment: ASSAY (the program: assay), NVCC (nvcc), ASSAY_TIME (120s), ASSAY_STATE (state: what is kept from run to run),
-# ASSAY_OUT (assay-out: what is shown and kept), ASSAY_MAIN (set on the main branch: this run becomes what later ones know).
+# Environment: ASSAY (the program: assay), NVCC (nvcc), ASSAY_TIME (120s) or in its place ASSAY_CASES, ASSAY_STATE (state: what is kept from run to run),
+# ASSAY_OUT (assay-out: what is shown and kept), ASSAY_MAIN (set on the main branch: this run becomes what later ones know),
+# ASSAY_OPTIONS (more options of `assay fuzz`, as --min-cases 20 or --seed 1).
 set -euo pipefail
 cd "$(git rev-parse --show-toplevel)"
 assay=${ASSAY:-assay} nvcc=${NVCC:-nvcc} state=${ASSAY_STATE:-state} out=${ASSAY_OUT:-assay-out}
@@ -20,14 +21,17 @@ while read -r source plan options; do
 done <.assay/kernels.txt
 [[ ${#kernels[@]} -gt 0 ]] || { echo ".assay/kernels.txt lists no kernel" >&2; exit 2; }
 
+budget=(--time "${ASSAY_TIME:-120s}")
+[[ -z ${ASSAY_CASES:-} ]] || budget=(--cases "$ASSAY_CASES")
 known=()
 [[ ! -e $state/baseline.json ]] || known=(--baseline "$state/baseline.json")
 annotations=()
 [[ -z ${GITHUB_ACTIONS:-} ]] || annotations=(--annotations github)
 status=0
-"$assay" fuzz "${kernels[@]}" --backend vm --time "${ASSAY_TIME:-120s}" --db "$state/assay.db" "${known[@]}" "${annotations[@]}" \
+# shellcheck disable=SC2086 # options are several words
+"$assay" fuzz "${kernels[@]}" --backend vm "${budget[@]}" --db "$state/assay.db" "${known[@]}" "${annotations[@]}" \
   --source-root . --json "$out/result.json" --junit "$out/junit.xml" --sarif "$out/findings.sarif" \
-  --comment "$out/comment.md" --report "$out/report" || status=$?
+  --comment "$out/comment.md" --report "$out/report" ${ASSAY_OPTIONS:-} || status=$?
 if [[ -n ${ASSAY_MAIN:-} && -e $out/result.json && $status -le 1 ]]; then
   cp "$out/result.json" "$state/baseline.json"
   "$assay" report "$state/assay.db" --trend --out "$out/trend" >/dev/null

@@ -7,7 +7,7 @@
 
 Every kernel that Triton compiles inside gets the watch into its PTX (`assay watch FILE.ptx --output` writes the same).
 What is born is told on standard error when `look` is called, and at the end of the block. Kernels that were compiled
-before run as they were. The library is libassay_watch.so of a build, named by ASSAY_WATCH_LIBRARY; in a program that
+before run as they were. The library is the wheel's, or a build's libassay_watch.so named by ASSAY_WATCH_LIBRARY; in a program that
 `assay watch -- python ...` started it is loaded already, and the runtime's and the driver's modules are watched too.
 Not yet tried on a GPU.
 """
@@ -19,6 +19,7 @@ import ctypes
 import importlib
 import json
 import os
+import pathlib
 import tempfile
 
 
@@ -52,7 +53,8 @@ def load(path: str | None = None) -> Births:
     preloaded = ctypes.CDLL(None)
     if hasattr(preloaded, "assay_watch_ptx"):
         return Births(preloaded)
-    return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or "libassay_watch.so"))
+    carried = pathlib.Path(__file__).parent / "lib" / "standin" / "libassay_watch.so"
+    return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or (str(carried) if carried.exists() else carried.name)))
 
 
 def _hooked(births: Births, make_cubin):

@@ -28,12 +28,7 @@ struct LightningAttn {
   static constexpr std::string_view formula =
       "S_t = exp(-(8/H)(1 - layer_idx/num_layers) h) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t";
   static constexpr std::string_view citation = "Qin et al., Lightning Attention-2, arXiv:2401.04658";
-  static std::vector<ArgumentSpec> inputs() {
-    return {{"q", {"B", "T", "H", "K"}, Role::value},
-            {"k", {"B", "T", "H", "K"}, Role::value},
-            {"v", {"B", "T", "H", "V"}, Role::value},
-            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
-  }
+  static std::vector<ArgumentSpec> inputs() { return ungated_inputs(); }
   static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static std::vector<ParameterSpec> parameters() {
     return {{"layer_idx", 0, "index of the layer, from 0", 0, HUGE_VAL, true, "num_layers"},
@@ -55,18 +50,11 @@ struct LightningAttn {
                                          .default_scale = &root_scale,
                                          .form = &form};
 
-  /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>
-  struct Inputs {
-    Matrix<Real> q, k, v, S0;
-    Real scale{1};
+  struct Inputs : UngatedInputs<Real> {
     int64_t head = 0, heads = 1;
     double layer = 0, layers = 1;
 
-    template <typename Self, typename Visit>
-    static void each(Self& x, const Visit& visit) {
-      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
-    }
     void take(const SliceProblem& x) {
       head = x.slice.h, heads = x.heads;
       layer = x.parameter("layer_idx"), layers = x.parameter("num_layers");

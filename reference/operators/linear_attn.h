@@ -22,29 +22,14 @@ struct LinearAttn {
   static constexpr std::string_view formula = "S_t = S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t";
   static constexpr std::string_view citation =
       "Katharopoulos et al., Transformers are RNNs, arXiv:2006.16236";
-  static std::vector<ArgumentSpec> inputs() {
-    return {{"q", {"B", "T", "H", "K"}, Role::value},
-            {"k", {"B", "T", "H", "K"}, Role::value},
-            {"v", {"B", "T", "H", "V"}, Role::value},
-            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
-  }
+  static std::vector<ArgumentSpec> inputs() { return ungated_inputs(); }
   static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   static GatedForm form() { return {}; }
   static constexpr OperatorTraits traits{
       .with_gates = "simple_gla", .default_scale = &root_scale, .form = &form};
 
-  /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>
-  struct Inputs {
-    Matrix<Real> q, k, v, S0;
-    Real scale{1};
-
-    template <typename Self, typename Visit>
-    static void each(Self& x, const Visit& visit) {
-      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
-    }
-    void take(const SliceProblem&) {}
-  };
+  using Inputs = UngatedInputs<Real>;
   template <typename Real>
   using Outputs = StateOutputs<Real>;
 

@@ -25,12 +25,7 @@ struct Retention {
   static constexpr std::string_view formula =
       "S_t = (1 - 2^(-5-h)) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t";
   static constexpr std::string_view citation = "Sun et al., Retentive Network, arXiv:2307.08621";
-  static std::vector<ArgumentSpec> inputs() {
-    return {{"q", {"B", "T", "H", "K"}, Role::value},
-            {"k", {"B", "T", "H", "K"}, Role::value},
-            {"v", {"B", "T", "H", "V"}, Role::value},
-            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
-  }
+  static std::vector<ArgumentSpec> inputs() { return ungated_inputs(); }
   static std::vector<ArgumentSpec> outputs() { return state_outputs(); }
   /// 1 - 2^-n needs n bits: a double-double holds it exactly.
   static FixedDecay fixed_decay(const Problem&, int64_t head) {
@@ -44,17 +39,10 @@ struct Retention {
                                          .default_scale = &root_scale,
                                          .form = &form};
 
-  /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>
-  struct Inputs {
-    Matrix<Real> q, k, v, S0;
-    Real scale{1};
+  struct Inputs : UngatedInputs<Real> {
     int64_t head = 0;
 
-    template <typename Self, typename Visit>
-    static void each(Self& x, const Visit& visit) {
-      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
-    }
     void take(const SliceProblem& x) { head = x.slice.h; }
   };
   template <typename Real>

@@ -45,6 +45,26 @@ struct StateOutputs {
   }
 };
 
+/// Inputs of an operator that takes queries, keys and values alone: its decay, if any, is none of them.
+inline std::vector<ArgumentSpec> ungated_inputs() {
+  return {{"q", {"B", "T", "H", "K"}, Role::value},
+          {"k", {"B", "T", "H", "K"}, Role::value},
+          {"v", {"B", "T", "H", "V"}, Role::value},
+          {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+}
+/// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
+template <typename Real>
+struct UngatedInputs {
+  Matrix<Real> q, k, v, S0;
+  Real scale{1};
+
+  template <typename Self, typename Visit>
+  static void each(Self& x, const Visit& visit) {
+    visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
+  }
+  void take(const SliceProblem&) {}
+};
+
 /// scale = 1 / sqrt(K).
 inline double root_scale(const Sizes& sizes) {
   return 1 / std::sqrt(static_cast<double>(sizes.K));

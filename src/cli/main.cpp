@@ -100,6 +100,18 @@ void keep_freed_memory() {
 #endif
 }
 
+/// Parses and thereby runs, or prints what was asked for in its place.
+void parse(CLI::App& app, int argc, char** argv) {
+  try {
+    require_subcommand(app, argc, argv);
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    Console(stdout).help(app.help());
+  } catch (const CLI::CallForVersion& version) {
+    app.exit(version);
+  }
+}
+
 int run(int argc, char** argv) {
   keep_freed_memory();
   show_compilations();
@@ -118,13 +130,8 @@ int run(int argc, char** argv) {
     command->footer(own + (own.empty() ? "" : "\n") + help_examples(command->get_name()));
   }
   try {
-    require_subcommand(app, argc, argv);
-    app.parse(argc, argv);
+    parse(app, argc, argv);
     return status;
-  } catch (const CLI::CallForHelp&) {
-    return Console(stdout).help(app.help()), 0;
-  } catch (const CLI::Success& asked) {  // --version
-    return app.exit(asked);
   } catch (const CLI::ExtrasError& error) {
     return complain(fmt::format("{}; see {} --help", unexpected_text(app, error.what()), chosen(app)),
                     kBadInputStatus);

@@ -1,5 +1,6 @@
 #include "src/cli/started_program.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -18,8 +19,12 @@ namespace fs = std::filesystem;
 
 fs::path standin_folder() {
   std::error_code failed;
+  Dl_info here{};  // the program, or the library with all of it: in an installation, or in a Python package
+  const bool found = dladdr(reinterpret_cast<const void*>(&standin_folder), &here) && here.dli_fname;
+  const fs::path object =
+      fs::weakly_canonical(found ? here.dli_fname : "/proc/self/exe", failed).parent_path();
   const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  for (const fs::path& folder : {program / "../../standin", program / "../lib/assay/standin"})
+  for (const fs::path& folder : {program / "../../standin", object / "assay/standin", object / "standin"})
     if (fs::exists(folder / "libassay_cuda.so", failed)) return fs::canonical(folder);
   throw BadInput("the stand-in for the CUDA runtime (libassay_cuda.so) is not beside this program");
 }

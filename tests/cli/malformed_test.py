@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A thousand invocations (of a usual run of the tests, the first 200) that cannot work, or are cut short: misspelt options, senseless values, files that are none, folders
-in their place, full disks, closed pipes, limits, signals. Each ends with the right status and, where it is refused, one line.
+"""A thousand invocations (of a usual run of the tests, the first 200) that cannot work, or are cut short: misspelt
+options, senseless values, files that are none, folders in their place, full disks, closed pipes, limits, signals. Each ends with the right status and, where it is refused, one line.
 
     malformed_test.py PROGRAM [SEED [ONLY]]      ONLY: the number of the one that is run
 """
@@ -30,6 +30,11 @@ NONSENSE = ["", "-", "--", "x", "1e999", "-1", "nan", "0x", "1,,2", "\n", "\x07"
 
 def run(words, stdin=subprocess.DEVNULL, **options):
     return subprocess.run([PROGRAM, *words], stdin=stdin, capture_output=True, timeout=120, env=ENVIRONMENT, **options)
+
+
+def hear_interrupts():
+    """What a shell starts in the background ignores them, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def options_of(command):
@@ -71,7 +76,7 @@ class Case:
         delay = self.how.get("signal_after")
         if delay is not None:
             process = subprocess.Popen([PROGRAM, *self.words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       env=ENVIRONMENT, cwd=self.how["cwd"])
+                                       env=ENVIRONMENT, cwd=self.how["cwd"], preexec_fn=hear_interrupts)
             time.sleep(delay)
             process.send_signal(self.how["signal"])
             out, err = process.communicate(timeout=120)
@@ -167,8 +172,7 @@ def main():
                 counts[case.name] = counts.get(case.name, 0) + 1
                 if complaint:
                     wrong += 1
-                    if wrong <= 20:
-                        print(f"{i} {case.name}: {[w[:60] for w in case.words]}: {complaint}")
+                    print(f"{i} {case.name}: {[w[:60] for w in case.words]}: {complaint[:400]!r}", flush=True)
         print(f"{len(numbered)} invocations, {wrong} wrong; " + ", ".join(f"{n} {k}" for k, n in sorted(counts.items())))
         return 1 if wrong else 0
 

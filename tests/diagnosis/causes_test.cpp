@@ -257,6 +257,38 @@ TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent)
   EXPECT_TRUE(diagnose(e).empty()) << "nor did the value";
 }
 
+/// The sum shows what the factor did.
+TEST(Causes, ASumThatOverflowsByAnExponentialIsTheExponentials) {
+  Scene scene(100, 17, 20, 16);
+  scene.trace.origin.kind = OriginKind::accumulation_overflow;
+  std::vector<ExponentRange> exponents(1);
+  exponents[0].instruction = "ex2.approx.f32", exponents[0].max = 100;
+  Evidence e = scene.evidence();
+  e.exponents = &exponents;
+  EXPECT_EQ(diagnose(e).at(0).cause, "positive-decay-exponent");
+  exponents[0].max = 60;
+  EXPECT_EQ(diagnose(e).at(0).cause, "sum-overflow") << "less than half of the range is the exponential's";
+}
+
+/// A constant of few digits is no other formula, however tight the declared arithmetic.
+TEST(Causes, ARightFormulaBeyondTheBoundIsRoundedBeyondIt) {
+  std::vector<OutputComparison> outputs(1);
+  outputs[0].name = "o", outputs[0].violation = 1;
+  outputs[0].worst.element = "o[0]", outputs[0].worst.got = 1.5, outputs[0].worst.expected = 1;
+  outputs[0].worst.absolute = 0.5, outputs[0].worst.bound = 0.01;
+  ShadowReport shadow;
+  shadow.element.emplace();
+  shadow.element->element = "o[0]", shadow.element->value = 1.5, shadow.element->exact = 1.1;
+  FormulaReport formula;
+  formula.outputs.emplace_back();
+  formula.outputs[0].name = "o", formula.outputs[0].elements = formula.outputs[0].judged = 1;
+  Evidence e;
+  e.outputs = &outputs, e.shadow = &shadow, e.formula = &formula, e.op = &find_operator("gla");
+  EXPECT_EQ(diagnose(e).at(0).cause, "rounding-beyond-declared");
+  formula.outputs[0].judged = 0;
+  EXPECT_EQ(diagnose(e).at(0).cause, "formula-differs") << "nobody has judged it";
+}
+
 /// An overflow has nothing to do with a race elsewhere; one at a line of its chain may have made it.
 TEST(Causes, AFaultThatTheChecksSawElsewhereStandsBehindTheOriginOfANaN) {
   for (const bool elsewhere : {true, false}) {

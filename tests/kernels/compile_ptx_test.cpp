@@ -53,7 +53,7 @@ TEST_F(CompilePtx, CompilesOnceForThreadsThatAskAtOnce) {
 std::string compiled_apart(const std::filesystem::path& cache, const std::string& module) {
   const std::filesystem::path output = cache.string() + ".ptx";
   const int status = std::system(fmt::format("ASSAY_CACHE='{}' '{}' '{}' {} '{}'", cache.string(),
-                                             ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR, module, output.string())
+                                             ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR, output.string(), module)
                                      .c_str());
   EXPECT_EQ(status, 0);
   std::ostringstream text;

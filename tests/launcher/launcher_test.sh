@@ -87,8 +87,8 @@ expect 'the closing line of ctest stays' is "$output" '100% tests passed, 0 test
 expect 'test has the status of ctest' is "$status" 0
 expect 'a plain test is short' called 'scale 1, long 0'
 run wheel "$tree/made"
-expect 'the wheel has a library of its own' called 'assay_wheel'
-expect 'the wheel is made of it' called "wheel_backend.py $tree/build/release/wheel/libassay.so $tree/made"
+expect 'the wheel has what packages have' called 'assay_package'
+expect 'the wheel is made of it' called "wheel_backend.py $tree/build/release/wheel/libassay.so $tree/build/release/wheel/standin $tree/made"
 run test --long
 expect '--long is for the test programs' called 'scale 10, long 1'
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["ASSAY_BUILD"])
 LIBRARY = BUILD / "python" / "assay" / "lib" / "libassay.so"
+STANDINS = BUILD / "standin"
 
 specification = importlib.util.spec_from_file_location("wheel_backend", ROOT / "python" / "wheel_backend.py")
 backend = importlib.util.module_from_spec(specification)
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """Of the library without kernels, which is made the same way."""
-    return backend.write(LIBRARY, tmp_path_factory.mktemp("wheel"))
+    return backend.write(LIBRARY, STANDINS, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +45,13 @@ def test_its_record_names_every_file(wheel):
         names = archive.namelist()
         (record,) = (name for name in names if name.endswith("RECORD"))
         assert sorted(row.split(",")[0] for row in archive.read(record).decode().split()) == sorted(names)
-        assert {"assay/py.typed", "assay/lib/libassay.so", "assay/results.py"} <= set(names)
+        assert {"assay/py.typed", "assay/lib/libassay.so", "assay/lib/standin/libassay_cuda.so", "assay/results.py"} <= set(names)
         metadata = archive.read(record.replace("RECORD", "METADATA")).decode()
     assert re.findall("Requires-Dist: (.*)", metadata) == ["numpy>=1.22"]
 
 
 def test_it_wants_an_old_c_library_and_nothing_else_of_the_machine(installed):
-    libraries = {path.name: path for path in (installed / "assay" / "lib").iterdir()}
+    libraries = {path.name: path for path in (installed / "assay" / "lib").rglob("*.so*")}
     for path in libraries.values():
         said = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True).stdout
         for name in re.findall(r"NEEDED\s+(\S+)", said):

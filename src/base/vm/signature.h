@@ -85,7 +85,6 @@ enum class Evidence : uint8_t {
 class Status {
  public:
   static constexpr Status exact() { return Status(Evidence::exact); }
-  static constexpr Status modelled() { return Status(Evidence::modelled); }
   /// On this one; modelled on the others.
   static constexpr Status measured_on(int architecture) {
     Status made(Evidence::modelled);

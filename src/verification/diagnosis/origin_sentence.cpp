@@ -73,9 +73,10 @@ std::string origin_sentence(const OriginTrace& trace) {
   if (origin.kind == OriginKind::unwritten_memory && origin.instruction.empty())
     return fmt::format("{} was never written", origin.element);
   const std::string at = source_place(origin.where);
+  const bool has_address = origin.instruction.find('[') != std::string::npos;
   if (origin.kind == OriginKind::unwritten_memory)
     return fmt::format("{} at {} {} that nothing wrote, on the way to {}", opcode(origin.instruction), at,
-                       origin.instruction.starts_with("ld") ? "read memory" : "used a value", origin.element);
+                       has_address ? "read memory" : "used a value", origin.element);
   if (origin.kind == OriginKind::input)
     return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
                        opcode(origin.instruction), at, blamed_input(origin), origin.element);

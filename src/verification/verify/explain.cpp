@@ -393,6 +393,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
   const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
+  const bool left_range = overflow || (trace && (trace->origin.kind == OriginKind::accumulation_overflow ||
+                                                 trace->origin.kind == OriginKind::conversion_overflow));
   if (overflow && options.meaning_seconds > 0)
     evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,
                                                      own_element->first, own_element->second);
@@ -402,7 +404,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   if (unasked) evidence.checks = &*unasked;
   if (unasked && !unasked->findings.empty()) v.checks = *unasked;
   v.diagnosis = diagnose(evidence);
-  Weighed weighed = weigh(run, options, v, overflow);
+  Weighed weighed = weigh(run, options, v, left_range);
   put_behind_rounding(weighed);
   std::optional<ShadowReport> shadow;
   const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;

@@ -350,6 +350,33 @@ void add_floats(std::vector<Emission>& all) {
          })});
 }
 
+/// d = a as bf16 to nearest even, in the low half.
+void round_to_brain(Emitter& e, const Zmm& d, const Zmm& a) {
+  e.vpsrld(d, a, 16);
+  e.vpandd(d, d, e.broadcast(1));
+  e.vpaddd(d, d, a);
+  e.vpaddd(d, d, e.broadcast(0x7fff));
+  e.vpsrld(d, d, 16);
+  e.vcmpps(e.k1, a, a, 3);  // unordered
+  e.vpbroadcastd(d | e.k1, e.constant(0x7fff));
+}
+
+void add_conversions(std::vector<Emission>& all) {
+  const auto add = [&](const char* pattern, Emit emit) {
+    all.push_back({pattern, Mode::any, std::move(emit)});
+  };
+  add("cvt.rn.f32.u32", one(Cell::word, [](Emitter& e, auto& d, auto& a) { e.vcvtudq2ps(d, a); }));
+  add("cvt.rn.f32.s32", one(Cell::word, [](Emitter& e, auto& d, auto& a) { e.vcvtdq2ps(d, a); }));
+  add("cvt.f32.bf16", one(Cell::word, [](Emitter& e, auto& d, auto& a) { e.vpslld(d, a, 16); }));
+  add("cvt.rn.bf16.f32", one(Cell::word, round_to_brain));
+  add("cvt.rn.bf16x2.f32", two(Cell::word, [](Emitter& e, auto& d, auto& a, auto& b) {
+        round_to_brain(e, e.zmm0, a);
+        round_to_brain(e, d, b);
+        e.vpslld(e.zmm0, e.zmm0, 16);
+        e.vpord(d, d, e.zmm0);
+      }));
+}
+
 }  // namespace
 
 const std::vector<Emission>& emissions() {
@@ -361,6 +388,7 @@ const std::vector<Emission>& emissions() {
     add_predicates(all);
     add_comparisons(all);
     add_floats(all);
+    add_conversions(all);
     return all;
   }();
   return made;

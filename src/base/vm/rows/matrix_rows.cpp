@@ -215,12 +215,11 @@ void add_matrix_rows(std::vector<Row>& rows) {
   const auto add_sparse = [&](const char* form, Status status, Type result) {
     add(form, status, result, multiply_sparse, "mma.{sp,sp::ordered_metadata}.sync.aligned.");
   };
-  const Status modelled = Status::modelled();
-  add_sparse("m16n8k{16,32}.row.col.f32.bf16.bf16.f32", modelled, Type::f32);
-  add_sparse("m16n8k{16,32}.row.col.f32.f16.f16.f32", modelled, Type::f32);
-  add_sparse("m16n8k{16,32}.row.col.f16.f16.f16.f16", modelled, Type::f16x2);
-  add_sparse("m16n8k{8,16}.row.col.f32.tf32.tf32.f32", modelled, Type::f32);
-  add_sparse("m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", modelled, Type::f32);
+  add_sparse("m16n8k{16,32}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
+  add_sparse("m16n8k{16,32}.row.col.f32.f16.f16.f32", measured, Type::f32);
+  add_sparse("m16n8k{16,32}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
+  add_sparse("m16n8k{8,16}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
+  add_sparse("m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
   add_sparse("m16n8k{32,64}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
   add_sparse("m16n8k{64,128}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
 }

@@ -14,4 +14,9 @@ std::optional<ErrorShares> error_shares(const Evidence& e) {
   return std::nullopt;
 }
 
+bool is_formula_right(const Evidence& e, const ErrorShares& shares) {
+  const FormulaOutput* judged = e.formula ? e.formula->output(shares.output->name) : nullptr;
+  return judged && judged->judged == judged->elements && !e.formula->violated();
+}
+
 }  // namespace assay

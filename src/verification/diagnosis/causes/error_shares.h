@@ -16,4 +16,8 @@ struct ErrorShares {
 /// Of the element that the shadow tells of, where it is the worst of its output and beyond its bound.
 std::optional<ErrorShares> error_shares(const Evidence&);
 
+/// All of that output was judged on real numbers, and no output's formula is wrong: what exact arithmetic
+/// differs by can be explained, as by a constant's rounding.
+bool is_formula_right(const Evidence&, const ErrorShares&);
+
 }  // namespace assay

@@ -35,7 +35,8 @@ Cause formula_differs() {
         Diagnosis d;
         const auto shares = error_shares(e);
         if (!shares && e.formula) return of_report(*e.formula);
-        if (!shares || !(shares->formula > shares->output->worst.bound)) return d;
+        if (!shares || is_formula_right(e, *shares) || !(shares->formula > shares->output->worst.bound))
+          return d;
         // It says that, not what: any cause that names the difference goes before.
         d.score =
             thresholds::kFormulaOnly * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);

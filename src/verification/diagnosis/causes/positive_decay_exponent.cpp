@@ -11,7 +11,8 @@
 namespace assay {
 namespace {
 
-constexpr double kFarTooLarge = 16;  // binades
+constexpr double kFarTooLarge = 16;   // binades
+constexpr double kHalfTheRange = 64;  // binades of fp32's 128 above 1
 
 bool has_log_decay(const Operator* op) {
   return op && std::any_of(op->inputs.begin(), op->inputs.end(),
@@ -37,6 +38,21 @@ void judge_growth(const Evidence& e, Diagnosis& d) {
   }
 }
 
+/// Of a sum or a product that left fp32's range: an exponential that makes up for at least half of it. The
+/// sum shows the fault of the factor.
+void judge_factor(const Evidence& e, Diagnosis& d) {
+  if (!has_log_decay(e.op) || !e.trace || !e.exponents) return;
+  if (e.trace->origin.kind != OriginKind::accumulation_overflow) return;
+  for (const ExponentRange& range : *e.exponents) {
+    if (!(range.max >= kHalfTheRange)) continue;
+    d.score = 0.85;
+    d.evidence = {
+        e.trace->origin.sentence,
+        fmt::format("{} at {} saw an argument of {:.4g}: it gave 2^{:.0f}, and the sum has the rest",
+                    range.instruction, source_place(range.where), range.max, range.max)};
+  }
+}
+
 }  // namespace
 
 Cause positive_decay_exponent() {
@@ -46,6 +62,7 @@ Cause positive_decay_exponent() {
             d.explanation =
                 "a decay is never above 1: the rows or the anchor of this exponential are in the wrong order";
             judge_growth(e, d);
+            judge_factor(e, d);
             if (!e.trace || e.trace->origin.kind != OriginKind::exp_overflow) return d;
             d.score = std::max(d.score, 0.3);
             const Origin& origin = e.trace->origin;

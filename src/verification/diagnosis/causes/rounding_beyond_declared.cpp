@@ -13,8 +13,11 @@ Cause rounding_beyond_declared() {
           [](const Evidence& e) {
             Diagnosis d;
             const auto shares = error_shares(e);
-            if (!shares || shares->formula > shares->output->worst.bound) return d;
-            d.score = 0.7 * shares->rounding / std::max(shares->formula + shares->rounding, 1e-300);
+            if (!shares) return d;
+            if (!is_formula_right(e, *shares) && shares->formula > shares->output->worst.bound) return d;
+            d.score = is_formula_right(e, *shares)
+                          ? 0.7
+                          : 0.7 * shares->rounding / std::max(shares->formula + shares->rounding, 1e-300);
             d.explanation =
                 "round later or in a wider format on the lines named, or declare the arithmetic as it is";
             d.evidence.push_back(fmt::format(
