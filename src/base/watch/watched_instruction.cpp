@@ -57,18 +57,18 @@ void append(std::vector<FloatOperand>& all, const Operand& fragment, Type type) 
   for (const Operand& element : fragment.elements) all.push_back({&element, type, true});
 }
 
-/// mma.sync...D.A.B.C, mma.sp, wmma.mma...D.C or D.A.B.C: {D}, {A}, {B}, {C}.
+/// mma.sync...D.A.B.C, wmma.mma...D.C or D.A.B.C: {D}, {A}, {B}, {C}.
 WatchedInstruction product(const Instruction& instruction) {
   WatchedInstruction made;
   std::vector<vm::Element> elements = vm::elements_of(instruction);
   if (instruction.form.operation == Operation::wmma_mma && elements.size() == 2)
     elements = {elements[0], vm::Element::f16, vm::Element::f16, elements[1]};
-  const size_t operands = instruction.operands.size();  // 6: metadata and selector of mma.sp besides
-  if (elements.size() != 4 || (operands != 4 && operands != 6)) return made.kind = Kind::refused, made;
+  if (elements.size() != 4) return made.kind = Kind::refused, made;
   made.a_element = elements[1], made.b_element = elements[2];
   std::vector<Type> types;
   for (const vm::Element element : elements) types.push_back(register_type(element));
-  if (!ptx::is_float(types[0])) return made;  // sums of integers
+  if (!ptx::is_float(types[0])) return made;                                     // sums of integers
+  if (instruction.operands.size() != 4) return made.kind = Kind::refused, made;  // mma.sp
   append(made.results, instruction.operands[0], types[0]);
   for (size_t i = 1; i < 4; ++i) {
     append(made.sources, instruction.operands[i], types[i]);
