@@ -302,13 +302,6 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
 }
 
-double roundoff_of(ErrorKind kind) {
-  return unit_roundoff(kind == ErrorKind::f64   ? Dtype::fp64
-                       : kind == ErrorKind::f32 ? Dtype::fp32
-                       : kind == ErrorKind::f16 ? Dtype::fp16
-                                                : Dtype::bf16);
-}
-
 template <int parts_count>
 void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, int arity,
                                              const int* which, const Result& r, uint32_t mask) {
@@ -335,7 +328,7 @@ void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, Err
     if (!(largest > 0) || !std::isfinite(error / largest)) return;
     seen.errors.add(error), seen.growths.add(error / largest);
     if (returning) {
-      const double came = std::max(largest, roundoff_of(kind));
+      const double came = std::max(largest, unit_roundoff(dtype_of(kind)));
       const double made = std::fabs(r.error[lane] - r.local[lane]) / size;
       if (!returned) returning[lane] = {};
       seen.returns.add(returned ? returning[lane].next(came, made) : 1);
