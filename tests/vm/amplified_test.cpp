@@ -43,16 +43,15 @@ TEST(Amplified, AnExponentialOfALargeArgumentIsNamed) {
 
 /// `steps` times; what `step` does to %r, from x at the start.
 std::string loop(int steps, const std::string& step) {
-  return "mov.f32 %r, %x; mov.u32 %b0, 0;\nAGAIN:\n" + step +
-         "add.u32 %b0, %b0, 1; setp.lt.u32 %p0, %b0, " + std::to_string(steps) + "; @%p0 bra AGAIN;\n";
+  return "mov.f32 %r, %x; mov.u32 %b0, 0;\nAGAIN:\n" + step + "add.u32 %b0, %b0, 1; setp.lt.u32 %p0, %b0, " +
+         std::to_string(steps) + "; @%p0 bra AGAIN;\n";
 }
 
 TEST(Amplified, ALoopThatAmplifiesLittleEachTimeIsNamedAndOneThatOnlyRoundsIsNot) {
   // Times 2, less what makes it stay near y: the error doubles each time.
-  const auto found = amplifiers(
-      "mul.rn.f32 %f2, %y, 0f3F800001;\n" +
-          loop(14, "mul.rn.f32 %f1, %r, 0f40000000; sub.rn.f32 %r, %f1, %f2;\n"),
-      3.1, 1e-6, 3.1);
+  const auto found = amplifiers("mul.rn.f32 %f2, %y, 0f3F800001;\n" +
+                                    loop(14, "mul.rn.f32 %f1, %r, 0f40000000; sub.rn.f32 %r, %f1, %f2;\n"),
+                                3.1, 1e-6, 3.1);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].instruction, "sub.rn.f32");
   EXPECT_GE(found[0].growth, 16);
@@ -63,12 +62,13 @@ TEST(Amplified, ALoopThatAmplifiesLittleEachTimeIsNamedAndOneThatOnlyRoundsIsNot
                   .empty());
 }
 
-/// Each step takes 225 from about 300, four times the error: first from what was rounded once, then always from
-/// the difference of squares, which is far off. No step's result comes back.
+/// Each step takes 225 from about 300, four times the error: first from what was rounded at 8192, then always
+/// from the difference of squares, which is far off. No step's result comes back.
 TEST(Amplified, GrowthsOfUnrelatedValuesAreNoProduct) {
   const auto found = amplifiers(
       "mul.rn.f32 %f0, %x, %y; mul.rn.f32 %f1, %y, %y;\n"
-      "sub.rn.f32 %f3, %f0, %f1; mul.rn.f32 %f5, %x, 0f3DCCCCCD; mov.u32 %b0, 0;\n"
+      "sub.rn.f32 %f3, %f0, %f1; mul.rn.f32 %f5, %x, 0f3DCCCCCD;\n"
+      "add.rn.f32 %f5, %f5, 0f46000000; sub.rn.f32 %f5, %f5, 0f46000000; mov.u32 %b0, 0;\n"
       "AGAIN:\n"
       "sub.rn.f32 %r, %f5, 0f43610000;\n"
       "mov.f32 %f5, %f3; add.u32 %b0, %b0, 1; setp.lt.u32 %p0, %b0, 14; @%p0 bra AGAIN;\n",

@@ -28,8 +28,8 @@ struct Returning {
   double start = 0;    ///< the relative error that came back then
 
   /// Relative errors of an operand that came back and of what becomes of it, without the instruction's own
-  /// rounding; the first is no less than a rounding. Returns how many times as much came back as at the start,
-  /// as far as this instruction made that: another one of the loop may undo it.
+  /// rounding; the first is no less than a rounding. Returns how many times as much came back as at the
+  /// start, as far as this instruction made that: another one of the loop may undo it.
   double next(double before, double after) {
     if (binades <= 0 || before <= start) binades = 0, start = before;
     const double made = std::min(std::exp2(binades), before / start);

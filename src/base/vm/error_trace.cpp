@@ -308,10 +308,9 @@ void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, Err
   Amplified& seen = counts.amplified[op_index(op)];
   const Recurrence& recurrence = recurrences_[op_index(op)];
   const size_t half = static_cast<size_t>(which[0]) / 3;  // operands_: three per half
-  Returning* returning =
-      recurrence.returns()
-          ? &returning_[((warp.index * recurring_ + recurrence.number) * 2 + half) * 32]
-          : nullptr;
+  Returning* returning = recurrence.returns()
+                             ? &returning_[((warp.index * recurring_ + recurrence.number) * 2 + half) * 32]
+                             : nullptr;
   each_lane(mask, [&](int lane) {
     const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
     const double error = std::fabs(r.error[lane]) / size;

@@ -250,8 +250,8 @@ class ErrorTrace : public PlainTrace {
   Block* block_ = nullptr;
   uint64_t order_ = 0;
   size_t area_hint_ = 0;
-  std::vector<Facts> facts_;  ///< by op
-  std::set<Slot> shifters_;   ///< registers that round by being added (round_to_integer)
+  std::vector<Facts> facts_;             ///< by op
+  std::set<Slot> shifters_;              ///< registers that round by being added (round_to_integer)
   std::vector<Recurrence> recurrences_;  ///< by op; of a trace that is not strict
   std::vector<Returning> returning_;     ///< [warp][two for each that recurs][lane]
   uint32_t recurring_ = 0;
