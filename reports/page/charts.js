@@ -241,7 +241,7 @@
       ],
       legends: [
         {stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260},
-        ...(kernels.length > 1 && series.length > 1 ? [{shape: "dash", strokeDash: "stroke", orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
+        ...(kernels.length > 1 && series.length > 1 ? [{shape: "dash", symbolFillColor: "var(--ink-2)", symbolStrokeWidth: 0, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
       ],
       marks: [{type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
         {type: "group", from: of_series("bounds"), marks: [{type: "line", interactive: false, from: {data: "one"}, encode: {update: {

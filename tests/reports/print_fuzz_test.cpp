@@ -63,5 +63,15 @@ TEST(PrintFuzz, WhereEveryCaseIsDecidedNothingSpeaksOfTheUndecided) {
   EXPECT_NE(text.find("worst error / bound at\n"), std::string::npos) << text;
 }
 
+TEST(PrintFuzz, ADeclarationThatNoErrorComesNearToIsCalledGenerous) {
+  const auto said = [](double largest, size_t cases) {
+    return printed(run_of(std::vector(cases, judged("gla.chunk/T80/K4/V4/bf16/mild", largest, 0))), false)
+               .find("gla.chunk: no error came nearer to its bound than 1/1e+05 of it") != std::string::npos;
+  };
+  EXPECT_TRUE(said(1e-5, 5));
+  EXPECT_FALSE(said(1e-5, 4)) << "of too few cases nothing is said";
+  EXPECT_FALSE(said(0.5, 5));
+}
+
 }  // namespace
 }  // namespace assay
