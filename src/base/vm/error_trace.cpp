@@ -111,7 +111,11 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     counts.amplified.assign(code->ops.size(), {});
     if (parts_count == 0 && !plan_.strict) recurrences_ = recurrences_of(*code);
     recurring_ = 0;
-    for (const Recurrence& r : recurrences_) recurring_ += r.returns();
+    for (size_t i = 0; i < recurrences_.size(); ++i) {
+      Recurrence& r = recurrences_[i];
+      if (facts_[i].route != Facts::Route::arithmetic) r = {};
+      if (r.returns()) r.number = recurring_++;
+    }
     scratch_.reset(4 * 32, ErrorKind::none);
   }
   unsure_.clear();

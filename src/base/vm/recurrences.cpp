@@ -78,13 +78,11 @@ class Registers {
 std::vector<Recurrence> recurrences_of(const Code& code) {
   const Registers registers(code);
   std::vector<Recurrence> result(code.ops.size());
-  uint32_t count = 0;
   for (size_t i = 0; i < code.ops.size(); ++i) {
     const Op& op = code.ops[i];
     for (size_t k = 0; k < 3; ++k)
       if (op.d != no_slot && op.s[k] != no_slot && registers.are_in_one_loop(op.s[k], op.d))
         result[i].sources = static_cast<uint8_t>(result[i].sources | 1u << k);
-    if (result[i].returns()) result[i].number = count++;
   }
   return result;
 }

@@ -12,7 +12,7 @@ struct Code;
 /// through memory does not.
 struct Recurrence {
   uint8_t sources = 0;  ///< bit k: what Op::s[k] holds may be made of what Op::d held before
-  uint32_t number = 0;  ///< among those with such sources
+  uint32_t number = 0;  ///< among those that a trace follows
   bool returns() const { return sources != 0; }
 };
 /// By op.
