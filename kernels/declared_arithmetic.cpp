@@ -81,8 +81,8 @@ double operands(const ExpressionScope& scope, int roundings, int products) {
 }
 
 /// "triton-delta-chunk", "triton-kda-chunk": delta rules in chunks of 64 tokens as Triton's libraries write
-/// them: X = (1 + N)^-1 of a whole chunk, stored in the inputs' format, as are w = X (beta k e^G), X (beta v),
-/// the states at chunks' starts and the updates; states themselves fp32. Formats and decays as those of
+/// them: X = (1 + N)^-1 of a whole chunk, stored in the inputs' format, as are w = X (beta k e^G), X (beta
+/// v), the states at chunks' starts and the updates; states themselves fp32. Formats and decays as those of
 /// "triton-chunk". With gates per channel (kda) both operands of k . k and q . k are products with a decay.
 ///   removal    w: beta k e^G rounded, w stored; the state as an operand; beta v rounded and its product
 ///              stored: of each part at most three. Two products, X with beta k e^G and w with the state.
@@ -114,8 +114,8 @@ Arithmetic triton_kda(const ExpressionScope& scope) {
 ///   adjoint.removal  k^T G: q . k, its product with do stored, k e^G, the state dL/dS as an operand, the sum
 ///                    stored, w as in `removal`: seven, in four products.
 ///   value_readout    dv: that sum, stored and X^T an operand.
-///   dg               through w and X: dv, the state and their product stored, beta k e^G, the matrix of these
-///                    as an operand, X twice, their product and its result: nine, in five products.
+///   dg               through w and X: dv, the state and their product stored, beta k e^G, the matrix of
+///                    these as an operand, X twice, their product and its result: nine, in five products.
 ///   dk, dbeta        and one product more, each part of dk stored: eleven.
 ///   total            several heads' gradients, each stored, added.
 void add_delta_gradients(const ExpressionScope& scope, bool by_channel, AdjointArithmetic& a) {

@@ -24,10 +24,10 @@
 //
 // With `gate_sums` dg is made otherwise. Let G+_t be what later tokens leave of G between t and t + 1. Then
 //   <S_t, G_t> = <S'_t, G_t> + k . G u = <S_t, G+_t> + q . dq,    <S_t, G+_t> = dg_t+1, so that
-//   dg_t = sum_s [ q_s . dq_s - k_s . (G u)_s - k_s . (S' dr)_s ] + <S_e, G+_e>,   s = t .. e, the chunk's end,
-// which is off by at most |q| times what dq is off by before it is stored, |k| times what both parts of dk
-// are, what the product of the states is, and `gate_sums` of the magnitudes of all of them. Terms of later
-// tokens cancel in dg; their errors do not.
+//   dg_t = sum_s [ q_s . dq_s - k_s . (G u)_s - k_s . (S' dr)_s ] + <S_e, G+_e>,   s = t .. e, e the last
+// of the chunk, which is off by at most |q| times what dq is off by before it is stored, |k| times what both
+// parts of dk are, what the product of the states is, and `gate_sums` of the magnitudes of all of them. Terms
+// of later tokens cancel in dg; their errors do not.
 #include <numeric>
 
 #include "reference/bounds/delta_chunk.h"
@@ -212,8 +212,7 @@ class Reverse {
   void store_gate(size_t at, const NormSum& dg) {
     const double readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
     if (d_.gate_sums > 0)
-      y_[f_.at.g][at] =
-          store(of_g_, dg, sums_.lost * static_cast<double>(f_.K), f_.K * f_.V + f_.K * f_.T);
+      y_[f_.at.g][at] = store(of_g_, dg, sums_.lost * static_cast<double>(f_.K), f_.K * f_.V + f_.K * f_.T);
     else
       y_[f_.at.g][at] = store(of_g_, dg.rounded(readout), lost_ * static_cast<double>(f_.K), f_.K * f_.V);
   }
@@ -222,16 +221,18 @@ class Reverse {
   bool ends_sums(int64_t t) const {
     return d_.gate_sums > 0 && (t + 1 == f_.T || (forward_.chunk > 0 && (t + 1) % forward_.chunk == 0));
   }
-  /// From the product of the states at a chunk's end: S in all its paths, G as it is stored there.
+  /// From the product of the states at a chunk's end: S in all its paths or stored, G as it is stored there.
   void begin_sums(const NormState& after) {
-    NormState later = G_;
-    adjoints_.finish(later);
+    NormState later = G_, stored = after;
+    adjoints_.finish(later), states_.finish(stored);
     sums_.error.assign(static_cast<size_t>(f_.K), 0), sums_.lost = 0;
     for (int64_t c = 0; c < f_.K; ++c) {
       NormSum product;
       double reach = 0;
       for (int64_t j = 0; j < f_.V; ++j) {
-        const NormEntry s = whole_entry(after, c, j), g = whole_entry(later, c, j);
+        NormEntry s = whole_entry(after, c, j);
+        s.error = std::fmax(s.error, whole_entry(stored, c, j).error);
+        const NormEntry g = whole_entry(later, c, j);
         product.add(s, g), reach += (1 + s.size()) * (1 + g.size());
       }
       sums_.error[static_cast<size_t>(c)] = product.rounded(d_.gate_sums).error;
@@ -241,8 +242,8 @@ class Reverse {
   /// The terms of a token's key channel.
   void add_to_sums(size_t c, double q, const NormSum& dq, double k, const NormSum& dk) {
     const NormSum read = dq.rounded(forward_.readout), written = dk.rounded(reverse_.readout);
-    sums_.error[c] += std::fabs(q) * read.rounded(d_.gate_sums).error +
-                      std::fabs(k) * written.rounded(d_.gate_sums).error;
+    sums_.error[c] +=
+        std::fabs(q) * read.rounded(d_.gate_sums).error + std::fabs(k) * written.rounded(d_.gate_sums).error;
   }
 
   const AdjointArithmetic& d_;
