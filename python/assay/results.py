@@ -401,9 +401,12 @@ class FuzzProperty(Record):
 class FuzzCoverage(Record):
     feature: str; value: str; cases: int
 
-class FuzzTightness(Record):
+class FuzzTightness(Record, absent="undecided"):
+    """
+    undecided: further cases, with an element that nothing could be said of: in no maximum.
+    """
     kernel: str; output: str; dtype: str; decay: str; length_class: str; cases: int; max_ratio: float
-    max_tightness: float; max_relative_bound: float
+    max_tightness: float; max_relative_bound: float; undecided: int | None = None
 
 class FuzzReached(Record):
     kernel: str; what: str; reached: int; of: int
