@@ -109,6 +109,12 @@ void Coverage::add(const Verification& v) {
     TightnessRow& row = tightness_[key];
     row.kernel = key[0], row.output = key[1], row.dtype = key[2], row.decay = key[3],
     row.length_class = key[4];
+    // What is undecided has no error to speak of: its ratio is that of an enclosure. A wrong element
+    // beside it has one.
+    if (output.undecided > 0 && output.violation + output.nonfinite + output.wrong_class == 0) {
+      ++row.undecided;
+      continue;
+    }
     ++row.cases;
     row.max_ratio = std::max(row.max_ratio, output.max_ratio);
     row.max_tightness = std::max(row.max_tightness, output.max_tightness);

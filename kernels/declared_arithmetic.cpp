@@ -68,11 +68,79 @@ Arithmetic triton_chunk(const ExpressionScope& scope) {
   return a;
 }
 
+/// Sums of products by tensor cores: 64 of them within 200 2^-24.
+double sums_of(double products) {
+  return 200 * 0x1p-24 * std::ceil(products / 64);
+}
+
+/// A number on its way into a product: in half formats rounded or stored before, `roundings` of these; in
+/// fp32 both operands of each of `products` are cut to TF32, 10 bits of fraction.
+double operands(const ExpressionScope& scope, int roundings, int products) {
+  const double u = scope.variables.at("u");
+  return u > 0x1p-24 ? roundings * u : 2 * products * 0x1p-10;
+}
+
+/// "triton-delta-chunk", "triton-kda-chunk": delta rules in chunks of 64 tokens as Triton's libraries write
+/// them: X = (1 + N)^-1 of a whole chunk, stored in the inputs' format, as are w = X (beta k e^G), X (beta
+/// v), the states at chunks' starts and the updates; states themselves fp32. Formats and decays as those of
+/// "triton-chunk". With gates per channel (kda) both operands of k . k and q . k are products with a decay.
+///   removal    w: beta k e^G rounded, w stored; the state as an operand; beta v rounded and its product
+///              stored: of each part at most three. Two products, X with beta k e^G and w with the state.
+///   solve      N, of k . k, and X stored.
+///   solved     the sums of X's products.
+///   write      the update with its decay, an operand; of kda k with its own, too.
+///   readout    q . k as an operand with the updates; the state as one.
+Arithmetic triton_delta_chunk(const ExpressionScope& scope, bool by_channel) {
+  const int scaled = by_channel ? 2 : 0;
+  const double sums_over_keys = sums_of(scope.variables.at("K"));
+  Arithmetic a = triton_chunk(scope);
+  a.write_decayed = a.readout_decayed = 0;
+  a.write = operands(scope, 1 + scaled / 2, 1) + 0x1p-21;
+  a.readout = operands(scope, 2 + scaled, 2) + sums_over_keys + sums_of(64) + 0x1p-20;
+  a.solve_tokens = 0;
+  a.removal = operands(scope, 3, 2) + sums_over_keys + sums_of(64) + 0x1p-20;
+  a.solve = operands(scope, 1 + scaled, 1) + sums_over_keys + sums_of(64) + 0x1p-20;
+  a.solved = sums_of(64);
+  return a;
+}
+Arithmetic triton_delta(const ExpressionScope& scope) {
+  return triton_delta_chunk(scope, false);
+}
+Arithmetic triton_kda(const ExpressionScope& scope) {
+  return triton_delta_chunk(scope, true);
+}
+
+/// Their gradients, by the longest way that a number takes through operands and what is stored.
+///   adjoint.removal  k^T G: q . k, its product with do stored, k e^G, the state dL/dS as an operand, the sum
+///                    stored, w as in `removal`: seven, in four products.
+///   value_readout    dv: that sum, stored and X^T an operand.
+///   dg               through w and X: dv, the state and their product stored, beta k e^G, the matrix of
+///                    these as an operand, X twice, their product and its result: nine, in five products.
+///   dk, dbeta        and one product more, each part of dk stored: eleven.
+///   total            several heads' gradients, each stored, added.
+void add_delta_gradients(const ExpressionScope& scope, bool by_channel, AdjointArithmetic& a) {
+  const int scaled = by_channel ? 2 : 0;
+  const double sums = sums_of(scope.variables.at("K")) + sums_of(scope.variables.at("V")) + 3 * sums_of(64);
+  const double way = operands(scope, 11 + scaled, 6) + sums + 0x1p-19;
+  a.state.readout = operands(scope, 3 + scaled, 2) + sums + 0x1p-20;
+  a.adjoint.write = operands(scope, 1 + scaled, 2) + 0x1p-20;
+  a.adjoint.removal = operands(scope, 7 + scaled, 4) + sums + 0x1p-20;
+  a.adjoint.readout = way, a.inner = way;
+  a.gate_sums = operands(scope, 9 + scaled, 5) + sums + 0x1p-19;
+  a.value_readout = operands(scope, 2, 1) + sums_of(64) + 0x1p-20;
+  a.total = scope.variables.at("u") + 256 * 0x1p-24;
+}
+
 /// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each, and where
 /// q is rounded after its product with `scale`, before its decay, on its way into dL/dS.
 constexpr const char* kSumsOfGates = "triton-chunk";
 
-constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent}, {"triton-chunk", triton_chunk}};
+constexpr const char *kDelta = "triton-delta-chunk", *kKda = "triton-kda-chunk";
+
+constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent},
+                               {"triton-chunk", triton_chunk},
+                               {kDelta, triton_delta},
+                               {kKda, triton_kda}};
 
 Arithmetic preset_of(const PlanDocument& plan, const ExpressionScope& scope) {
   std::string known;
@@ -139,6 +207,8 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
     result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
     result.adjoint.write += scope.variables.at("u");
   }
+  if (plan.arithmetic_preset == kDelta || plan.arithmetic_preset == kKda)
+    add_delta_gradients(scope, plan.arithmetic_preset == kKda, result);
   const std::string pointer = "/arithmetic/backward";
   set_numbers(result.state, kArithmeticFields, plan.backward_state, scope, plan, pointer + "/state");
   set_numbers(result.adjoint, kArithmeticFields, plan.backward_adjoint, scope, plan, pointer + "/adjoint");

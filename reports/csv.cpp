@@ -99,8 +99,9 @@ std::string render_csv(const json& result) {
   if (kind == "sweep") return sweep_csv(result);
   if (kind == "trend") return trend_csv(result);
   if (kind == "verification") return verification_csv(result);
-  return rows(field_of(result, "tightness"), {"kernel", "output", "dtype", "decay", "length_class", "cases",
-                                              "max_ratio", "max_tightness", "max_relative_bound"});
+  return rows(field_of(result, "tightness"),
+              {"kernel", "output", "dtype", "decay", "length_class", "cases", "undecided", "max_ratio",
+               "max_tightness", "max_relative_bound"});
 }
 
 }  // namespace assay

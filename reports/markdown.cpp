@@ -85,14 +85,17 @@ std::string fuzz_part(const json& run) {
     out += row({escape_markdown(text_of(property, "name")), short_field(property, "checked"),
                 short_field(property, "failed")});
   out += "\n## Error against bound\n\n" + head({"kernel", "output", "format", "decay", "length", "cases",
-                                                "max error/bound", "tightness", "max bound"},
+                                                "undecided", "max error/bound", "tightness", "max bound"},
                                                5);
   for (const json* line : telling_rows(field_of(run, "tightness"))) {
+    const auto of_judged = [&](const char* name) {
+      return count_of(*line, "cases") > 0 ? short_field(*line, name) : "-";
+    };
     out += row({code(text_of(*line, "kernel")), code(text_of(*line, "output")),
                 escape_markdown(text_of(*line, "dtype")), escape_markdown(text_of(*line, "decay")),
                 escape_markdown(text_of(*line, "length_class")), short_field(*line, "cases"),
-                short_field(*line, "max_ratio"), short_field(*line, "max_tightness"),
-                short_field(*line, "max_relative_bound")});
+                std::to_string(count_of(*line, "undecided")), of_judged("max_ratio"),
+                of_judged("max_tightness"), of_judged("max_relative_bound")});
   }
   out += "\n## Coverage\n\n" + head({"feature", "value", "cases"}, 2);
   for (const json& line : field_of(run, "coverage"))

@@ -54,9 +54,10 @@ constexpr double kFarBelow = 0.1;  ///< of what a tight bound reaches
 /// A line per kernel: the largest error / bound by format, where it was, and how loose the bound was at most.
 void print_kernels(const Console& console, const FuzzRun& run) {
   Rows lines{{"kernel", "cases", "bf16", "fp16", "fp32", "tightness", "branches", "inputs", "pairs",
-              "worst error / bound at"}};
+              "worst error / bound at", "undecided"}};
+  bool any_undecided = false;
   for (const std::string& kernel : run.kernels) {
-    int64_t cases = 0;
+    int64_t cases = 0, undecided = 0;
     for (const CoverageRow& row : run.coverage)
       if (row.feature == "kernel" && row.value == kernel) cases += row.cases;
     std::map<std::string, double> worst;  // by format
@@ -64,6 +65,8 @@ void print_kernels(const Console& console, const FuzzRun& run) {
     const TightnessRow *at = nullptr, *loosest = nullptr;
     for (const TightnessRow& row : run.tightness) {
       if (row.kernel != kernel) continue;
+      undecided += row.undecided;
+      if (row.cases == 0) continue;
       double& ratio = worst[row.dtype];
       decays = decays || row.decay != "none";
       ratio = std::max(ratio, row.max_ratio);
@@ -82,7 +85,11 @@ void print_kernels(const Console& console, const FuzzRun& run) {
     lines.back().push_back(at ? fmt::format("{} {}{}, {}", at->output, at->dtype,
                                             decays ? ", decay " + at->decay : "", at->length_class)
                               : "-");
+    lines.back().push_back(undecided > 0 ? std::to_string(undecided) : "-");
+    any_undecided = any_undecided || undecided > 0;
   }
+  if (!any_undecided)
+    for (std::vector<std::string>& line : lines) line.pop_back();
   console.table(lines, 10);
   for (const char* const text :
        {"bf16, fp16, fp32: the largest error over its proved bound, above 1 is a fault",
@@ -93,6 +100,10 @@ void print_kernels(const Console& console, const FuzzRun& run) {
         "kernel "
         "takes"})
     console.prose(console.styled(Style::dim, text));
+  if (any_undecided)
+    console.prose(console.styled(Style::dim,
+                                 "undecided: outputs of cases with an element that the bound is "
+                                 "too wide to judge; in no other column but cases"));
   if (const std::string pairs = pairs_text(run); !pairs.empty()) console.line(pairs);
   console.line("");
 }
@@ -104,7 +115,7 @@ void print_tightness(const Console& console, const FuzzRun& run, const std::stri
     std::map<std::pair<std::string, std::string>, double> worst;  // (decay, output) -> ratio
     std::set<std::string> columns, decays;
     for (const TightnessRow& row : run.tightness) {
-      if (row.kernel != kernel || row.dtype != dtype) continue;
+      if (row.kernel != kernel || row.dtype != dtype || row.cases == 0) continue;
       columns.insert(row.output);
       decays.insert(row.decay);
       double& ratio = worst[{row.decay, row.output}];
@@ -131,7 +142,7 @@ void print_tightness(const Console& console, const FuzzRun& run, const std::stri
 void print_loosest(const Console& console, const FuzzRun& run, const std::string& kernel) {
   std::vector<TightnessRow> rows;
   for (const TightnessRow& row : run.tightness)
-    if (row.kernel == kernel) rows.push_back(row);
+    if (row.kernel == kernel && row.cases > 0) rows.push_back(row);
   if (rows.empty()) return;
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.max_tightness < b.max_tightness; });

@@ -187,7 +187,7 @@ std::string length_limit(const std::vector<const SweepCell*>& cells, double tole
   return fmt::format("at every length, up to T = {}", up_to);
 }
 
-/// The same by decay: "at every length, up to T = 16384, except under decay strong: at none of the lengths
+/// The same by decay: "at every length, up to T = 16384, but under decay strong at none of the lengths
 /// (...)".
 std::string length_limits(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
   std::map<std::string, std::vector<const SweepCell*>> by_decay;
@@ -199,7 +199,7 @@ std::string length_limits(const std::vector<const SweepCell*>& cells, double tol
   });
   std::string text = most->first;
   for (const auto& [limit, names] : decays)
-    if (limit != most->first) text += fmt::format(", except under decay {}: {}", joined(names, ", "), limit);
+    if (limit != most->first) text += fmt::format(", but under decay {} {}", joined(names, ", "), limit);
   return text;
 }
 
@@ -222,8 +222,8 @@ Answer lengths(const Sweep& sweep) {
             ? ""
             : fmt::format(" ({:.0f} units roundoff)", tolerance / unit_roundoff(format(dtype).dtype));
     answer.sentences.push_back(
-        fmt::format("{}, largest error in any run at most {}{} of the output's root mean square: {}.", dtype,
-                    shown(tolerance), from_format, joined(parts, "; ")));
+        fmt::format("{}: no error of any run is above {}{} of the output's root mean square for {}.", dtype,
+                    shown(tolerance), from_format, joined(parts, "; for ")));
   }
   return answer;
 }
@@ -286,18 +286,18 @@ Answer bound_and_error(const Sweep& sweep) {
     if (!high_key || g.nearest->over_seeds.max_ratio > high.nearest->over_seeds.max_ratio)
       high_key = &key, high = g;
   }
-  const auto place = [](const Key& key, const SweepCell& cell, const char* at_most) {
-    return fmt::format("{} {}{}: error / bound {}{} at T = {}", key[1], key[2],
-                       key[3].empty() ? "" : ", decay " + key[3], at_most, shown(cell.over_seeds.max_ratio),
-                       option_of(cell, "length"));
+  const auto place = [](const Key& key, const SweepCell& cell) {
+    return fmt::format("{} in {}{} at T = {}, where the largest error is {} of its bound", key[1], key[2],
+                       key[3].empty() ? "" : ", decay " + key[3], option_of(cell, "length"),
+                       shown(cell.over_seeds.max_ratio));
   };
   for (const auto& [kernel, low] : loosest) {
     const auto& high = tightest.at(kernel);
-    answer.sentences.push_back(fmt::format("{}: at the longest length farthest apart for {}; {}.", kernel,
-                                           place(*low.first, *low.second.longest, "at most "),
+    answer.sentences.push_back(
+        fmt::format("{}: nearest to its bound is {}.", kernel, place(*high.first, *high.second.nearest)));
+    answer.sentences.push_back(fmt::format("{}: farthest from it at the longest length is {}. There {}.",
+                                           kernel, place(*low.first, *low.second.longest),
                                            why_apart(low.second)));
-    answer.sentences.push_back(fmt::format("{}: of all lengths nearest for {}.", kernel,
-                                           place(*high.first, *high.second.nearest, "")));
   }
   return answer;
 }

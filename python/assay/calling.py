@@ -107,7 +107,8 @@ class Caller:
                 given = self._given(run)
                 outputs = self._called(run, given)
             except BaseException as error:
-                said = failed(error, watch, self.succeeded)
+                empty = any(0 in array.shape[: array.rank] for array in run.inputs)
+                said = failed(error, watch, self.succeeded, empty)
                 if said is None:
                     raise
                 if "refused" in said:

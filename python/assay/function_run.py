@@ -13,8 +13,9 @@ from .machine import Launching, Module, watchers
 REFUSALS = (Refused, ValueError, NotImplementedError, AssertionError)
 
 
-def failed(error: BaseException, watch: Any, succeeded: bool) -> dict[str, Any] | None:
-    """What is said of a run that raised; None: it is raised to the caller, as before a first run has succeeded."""
+def failed(error: BaseException, watch: Any, succeeded: bool, empty: bool = False) -> dict[str, Any] | None:
+    """What is said of a run that raised; None: it is raised to the caller, as before a first run has succeeded. `empty`: it has a
+    tensor without elements, which programs refuse by whatever their first reshape raises."""
     if not isinstance(error, Exception):
         return None
     spent = {"lane_instructions": watch.spent if watch else 0}
@@ -25,6 +26,8 @@ def failed(error: BaseException, watch: Any, succeeded: bool) -> dict[str, Any] 
         return {"refused": _line(error)}
     if isinstance(error, REFUSALS) or type(error).__module__ == "triton.compiler.errors":
         return {"refused": f"{type(error).__name__}: {_line(error)}"}
+    if empty:
+        return {"refused": f"a tensor without elements: {type(error).__name__}: {_line(error)}"}
     if not succeeded:
         return None
     file, line, function = _innermost(error)

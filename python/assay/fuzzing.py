@@ -124,11 +124,12 @@ def fuzz(
         fn: called with the operator's inputs by name, `scale`, `cu_seqlens` and other numbers, as far as it has
             parameters for them, and where these have defaults also without; returns the outputs in the operator's order (o, final_state), or by name in a dict; None
             for those that it does not give. ValueError, NotImplementedError, AssertionError and `assay.Refused` say
-            that it does not take a case, and so does what Triton cannot compile. What else it raises is raised to you, or once it has taken a case, a finding.
+            that it does not take a case, and so does what Triton cannot compile. What else it raises is raised to you, or once it has taken a case, a finding; of
+            tensors without elements it says that it does not take them.
         arithmetic: its declared arithmetic: a kernel of assay's that declares the same ("gla.fused_recurrent"), a
-            preset ("triton-chunk", "fp32-recurrent"), or numbers and expressions (`assay list arithmetic`), in which
+            preset ("triton-chunk", "triton-delta-chunk", "fp32-recurrent"), or numbers and expressions (`assay list arithmetic`), in which
             "backward" holds what gradients have otherwise; by itself the preset that fits what the launches do
-            ("triton-chunk" where they multiply matrices), else that of the operator's first kernel.
+            ("triton-chunk" or a delta rule's where they multiply matrices), else that of the operator's first kernel.
         time: seconds. cases: that many instead. seed: decides what is drawn; by itself another each time.
         directions: "forward", "backward", "both"; by itself both where the outputs carry gradients.
         dtypes, gate_dtypes: formats of values and of log decays.

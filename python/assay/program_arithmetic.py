@@ -10,12 +10,24 @@ if TYPE_CHECKING:
 
 #: Families that a preset describes whole: no inverses, no slots, no quotients.
 _OF_PRESETS = ("gla", "simple_gla", "retention", "lightning_attn", "linear_attn", "rwkv6")
-#: Families whose own kernel in chunks of 64 declares what an inverse in chunks comes to; otherwise their first kernel,
-#: token by token, is what a function is judged by.
-_BY_OWN_KERNEL = ("delta_rule", "gated_delta_rule", "kda")
+#: Delta rules: with an inverse in chunks of 64 tokens.
+_DELTA_CHUNK = {"delta_rule": "triton-delta-chunk", "gated_delta_rule": "triton-delta-chunk", "kda": "triton-kda-chunk"}
 #: One token after the other; dg as the library sums it, q dq - k dk over the tokens from its own to the end: dq and dk
 #: are sums of V products with the scale, (V + 2) 2^-24 each, their products with q and k round once, T terms are added.
 _RECURRENT = {"preset": "fp32-recurrent", "backward": {"gate_sums": "(V + T + 4) * 2^-24"}}
+#: The same of delta rules: v - S^T k rounds twice and is a sum of K products. For gradients it is stored in the inputs' format,
+#: and S made of it again; the first part of dk, dv on its way into the second, and the parts of dq, dk, dv by blocks are stored, too.
+_RULE_RECURRENT = {
+    "preset": "fp32-recurrent",
+    "write": "2 * 2^-24",
+    "removal": "(K + 3) * 2^-24",
+    "backward": {
+        "state": {"write": "u + 3 * 2^-24", "removal": "u + (K + 4) * 2^-24", "readout": "u + (V + 8) * 2^-24"},
+        "adjoint": {"readout": "2 * u + (V + 8) * 2^-24"},
+        "value_readout": "u + (K + 4) * 2^-24",
+        "inner": "u + (K + V + 8) * 2^-24",
+    },
+}
 _PRODUCT = re.compile(rb"\b(?:mma\.sync|wgmma\.mma_async)\S*?\.(f32|f16)\.(bf16|f16|tf32|f32)\b")
 _LOCATION = re.compile(rb"^\s*\.loc\s+(\d+)\s+(\d+)", re.MULTILINE)
 _FILE = re.compile(rb'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
@@ -24,16 +36,15 @@ _FILE = re.compile(rb'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 def of(op: Operator, modules: Iterable[Module]) -> dict[str, Any]:
     """{"arithmetic": as `fuzz` takes it, "why": a line that says so}; nothing where none is known to fit, or nothing was launched."""
     launched = list(modules)
-    if op.name not in _OF_PRESETS + _BY_OWN_KERNEL or not launched:
+    if op.name not in (*_OF_PRESETS, *_DELTA_CHUNK) or not launched:
         return {}
     for module in launched:
         product = _PRODUCT.search(module.text)
         if product is not None:
             operand = product.group(2).decode()
             where = _line(module.text, product.start())
-            by_own = op.name in _BY_OWN_KERNEL
-            return _said(f"{op.name}.chunk" if by_own else "triton-chunk", f"matrices of {operand} are multiplied{where}")
-    return _said(_RECURRENT, "no launch multiplies matrices") if op.name in _OF_PRESETS else {}
+            return _said(_DELTA_CHUNK.get(op.name, "triton-chunk"), f"matrices of {operand} are multiplied{where}")
+    return _said(_RECURRENT if op.name in _OF_PRESETS else _RULE_RECURRENT, "no launch multiplies matrices")
 
 
 def _said(arithmetic: str | dict[str, Any], why: str) -> dict[str, Any]:

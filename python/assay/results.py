@@ -252,8 +252,9 @@ class Checks(Record):
 class Amplifier(Record):
     """a source line that makes large relative errors out of small ones
 
-    error: relative, of its results: where the median's binade begins. growth: times the largest relative error of
-    their operands: likewise.
+    error: relative, of its results: where the binade begins that an eighth of them reaches. growth: times the largest
+    relative error of their operands: of the median; around a loop, times the error that came back to it at the start:
+    the median's.
     """
     where: Location; instruction: str; error: float; growth: float; value: float; exact: float; block: list[int]
     thread: list[int]
@@ -401,9 +402,12 @@ class FuzzProperty(Record):
 class FuzzCoverage(Record):
     feature: str; value: str; cases: int
 
-class FuzzTightness(Record):
+class FuzzTightness(Record, absent="undecided"):
+    """
+    undecided: further cases, with an element that nothing could be said of: in no maximum.
+    """
     kernel: str; output: str; dtype: str; decay: str; length_class: str; cases: int; max_ratio: float
-    max_tightness: float; max_relative_bound: float
+    max_tightness: float; max_relative_bound: float; undecided: int | None = None
 
 class FuzzReached(Record):
     kernel: str; what: str; reached: int; of: int

@@ -21,6 +21,15 @@
 //   dq as o, by the state's readout
 // each per the sum of its paths, which in chunks begin at the chunk's start (delta_chunk.h), else per |S|,
 // |G|. Gradients of queries and keys that several value heads share have `total` beyond that.
+//
+// With `gate_sums` dg is made otherwise. Let G+_t be what later tokens leave of G between t and t + 1. Then
+//   <S_t, G_t> = <S'_t, G_t> + k . G u = <S_t, G+_t> + q . dq,    <S_t, G+_t> = dg_t+1, so that
+//   dg_t = sum_s [ q_s . dq_s - k_s . (G u)_s - k_s . (S' dr)_s ] + <S_e, G+_e>,   s = t .. e, e the last
+// of the chunk, which is off by at most |q| times what dq is off by before it is stored, |k| times what both
+// parts of dk are, what the product of the states is, and `gate_sums` of the magnitudes of all of them. Terms
+// of later tokens cancel in dg; their errors do not.
+#include <numeric>
+
 #include "reference/bounds/delta_chunk.h"
 #include "reference/bounds/enclosed_by_precision.h"
 #include "reference/operators/delta_rule.h"
@@ -94,9 +103,10 @@ class Reverse {
  private:
   void token(int64_t t) {
     const NormState after = S_.at(t + 1), before = states_.found_by(t, S_.at(t));
+    if (ends_sums(t)) begin_sums(after);
     adjoints_.read_out(t, G_);
     const DeltaFactors now(f_, t);
-    lost_ = lost_at(t, now, before, after);
+    lost_ = lost_at(t, now, before, after), sums_.lost += lost_;
     const Passed passed = passed_at(t, now, before);
     rates(t, passed);
     NormSum of_head;
@@ -193,13 +203,47 @@ class Reverse {
       dg.add(old, left.rounded(d_.inner).entry()), of_head.add(old, left.rounded(d_.inner).entry());
     }
     const auto i = static_cast<size_t>(t * f_.K + c);
+    if (d_.gate_sums > 0) add_to_sums(n, at(f_.q, t, c), dq, key, dk), dg.error = sums_.error[n];
+    if (d_.gate_sums > 0) of_head.error = std::accumulate(sums_.error.begin(), sums_.error.end(), 0.0);
     y_[f_.at.q][i] = store(stored_, dq.rounded(total(forward_.readout)), lost_, f_.V);
     y_[f_.at.k][i] = store(stored_, dk.rounded(total(reverse_.readout)), lost_, f_.V);
     if (f_.at.gated && f_.p.inputs[f_.at.g].columns == f_.K) store_gate(i, dg);
   }
   void store_gate(size_t at, const NormSum& dg) {
     const double readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
-    y_[f_.at.g][at] = store(of_g_, dg.rounded(readout), lost_ * static_cast<double>(f_.K), f_.K * f_.V);
+    if (d_.gate_sums > 0)
+      y_[f_.at.g][at] = store(of_g_, dg, sums_.lost * static_cast<double>(f_.K), f_.K * f_.V + f_.K * f_.T);
+    else
+      y_[f_.at.g][at] = store(of_g_, dg.rounded(readout), lost_ * static_cast<double>(f_.K), f_.K * f_.V);
+  }
+
+  /// Is `t` the last token whose terms enter the sums of its chunk?
+  bool ends_sums(int64_t t) const {
+    return d_.gate_sums > 0 && (t + 1 == f_.T || (forward_.chunk > 0 && (t + 1) % forward_.chunk == 0));
+  }
+  /// From the product of the states at a chunk's end: S in all its paths or stored, G as it is stored there.
+  void begin_sums(const NormState& after) {
+    NormState later = G_, stored = after;
+    adjoints_.finish(later), states_.finish(stored);
+    sums_.error.assign(static_cast<size_t>(f_.K), 0), sums_.lost = 0;
+    for (int64_t c = 0; c < f_.K; ++c) {
+      NormSum product;
+      double reach = 0;
+      for (int64_t j = 0; j < f_.V; ++j) {
+        NormEntry s = whole_entry(after, c, j);
+        s.error = std::fmax(s.error, whole_entry(stored, c, j).error);
+        const NormEntry g = whole_entry(later, c, j);
+        product.add(s, g), reach += (1 + s.size()) * (1 + g.size());
+      }
+      sums_.error[static_cast<size_t>(c)] = product.rounded(d_.gate_sums).error;
+      sums_.lost = std::fmax(sums_.lost, unless_over(reach, kUnderflowEvents * underflow_ * reach));
+    }
+  }
+  /// The terms of a token's key channel.
+  void add_to_sums(size_t c, double q, const NormSum& dq, double k, const NormSum& dk) {
+    const NormSum read = dq.rounded(forward_.readout), written = dk.rounded(reverse_.readout);
+    sums_.error[c] +=
+        std::fabs(q) * read.rounded(d_.gate_sums).error + std::fabs(k) * written.rounded(d_.gate_sums).error;
   }
 
   const AdjointArithmetic& d_;
@@ -214,6 +258,11 @@ class Reverse {
   NormState G_;
   const Storage stored_, of_g_;
   double lost_ = 0;
+  /// dg as a sum to its chunk's end: what it is off by so far, per key channel, and by underflow.
+  struct {
+    std::vector<double> error;
+    double lost = 0;
+  } sums_;
   SliceBounds y_;
 };
 

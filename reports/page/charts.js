@@ -164,10 +164,11 @@
 
   // Largest tightness per output, dtype and length class against decay profile.
   function tightness(table, width, figure) {
-    const rows = table.filter((row) => row.kernel === figure.dataset.kernel).map((row) => ({
+    const rows = table.filter((row) => row.kernel === figure.dataset.kernel && row.cases > 0).map((row) => ({
       column: row.decay, line: [row.output, row.dtype, row.length_class].filter(Boolean).join("  "),
       ...shaded(row.max_tightness, row.max_tightness >= 1),
-      tip: `${row.output} ${row.dtype} ${row.length_class}, ${row.decay}: tightness ${row.max_tightness}, error/bound ${row.max_ratio}, ${row.cases} cases`,
+      tip: `${row.output} ${row.dtype} ${row.length_class}, ${row.decay}: tightness ${row.max_tightness}, error/bound ${row.max_ratio}, ${row.cases} cases` +
+        (row.undecided ? `, ${row.undecided} more undecided` : ""),
     }));
     // "T <= 64" before "T <= 1024"; the same columns for every kernel.
     const ordered = (names) => [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
@@ -240,7 +241,7 @@
       ],
       legends: [
         {stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260},
-        ...(kernels.length > 1 && series.length > 1 ? [{shape: "dash", strokeDash: "stroke", orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
+        ...(kernels.length > 1 && series.length > 1 ? [{shape: "dash", symbolFillColor: "var(--ink-2)", symbolStrokeWidth: 0, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
       ],
       marks: [{type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
         {type: "group", from: of_series("bounds"), marks: [{type: "line", interactive: false, from: {data: "one"}, encode: {update: {

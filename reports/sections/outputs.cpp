@@ -261,6 +261,9 @@ extern const Section worst_elements = {
         },
     .print =
         [](const Console& console, const Verification& v, size_t) {
+          const bool right = std::all_of(v.outputs.begin(), v.outputs.end(),
+                                         [](const OutputComparison& o) { return o.pass(); });
+          if (right && expected_differs(v)) return;  // the file's follows: nothing is wrong with these
           if (are_judged(v)) print_worst(console, v.outputs, "worst element");
         },
 };

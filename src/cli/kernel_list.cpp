@@ -103,7 +103,7 @@ void KernelList::load() {
       add(mutant_.empty() ? *kernel : find_kernel(kernel->name + "%" + mutant_));
   }
   if (kernels_.empty() && files_.empty())
-    throw BadInput("no kernel given: name a kernel or an operator, or give --ptx and --plan");
+    throw BadInput("no kernel given: name a kernel, an operator or all, or give --ptx and --plan");
 }
 
 }  // namespace assay::cli

@@ -24,8 +24,9 @@ void fields(Io& io, CoverageRow& x) {
 }
 struct TightnessRow {
   std::string kernel, output, dtype, decay, length_class;
-  int64_t cases = 0;
+  int64_t cases = 0;  ///< the undecided apart
   double max_ratio = 0, max_tightness = 0, max_relative_bound = 0;
+  int64_t undecided = 0;
 };
 template <typename Io>
 void fields(Io& io, TightnessRow& x) {
@@ -38,6 +39,7 @@ void fields(Io& io, TightnessRow& x) {
   ASSAY_FIELD(max_ratio);
   ASSAY_FIELD(max_tightness);
   ASSAY_FIELD(max_relative_bound);
+  ASSAY_LATER(undecided, "further cases, with an element that nothing could be said of: in no maximum");
 }
 struct PropertyRow {
   std::string name;

@@ -50,7 +50,7 @@ void add_tables(FuzzRun& all, const FuzzRun& part) {
         return std::vector{r.kernel, r.output, r.dtype, r.decay, r.length_class};
       },
       [](TightnessRow& r, const TightnessRow& more) {
-        r.cases += more.cases;
+        r.cases += more.cases, r.undecided += more.undecided;
         r.max_ratio = std::max(r.max_ratio, more.max_ratio);
         r.max_tightness = std::max(r.max_tightness, more.max_tightness);
         r.max_relative_bound = std::max(r.max_relative_bound, more.max_relative_bound);

@@ -14,6 +14,7 @@ namespace {
 std::vector<TrendRatio> ratios_of(const FuzzRun& run) {
   std::map<std::pair<std::string, std::string>, double> largest;
   for (const TightnessRow& row : run.tightness) {
+    if (row.cases == 0) continue;  // every one undecided
     double& ratio = largest[{row.kernel, row.dtype}];
     ratio = std::max(ratio, row.max_tightness);
   }

@@ -188,6 +188,19 @@ TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {
   EXPECT_EQ(diagnose(e).at(0).cause, "future-token-included");
 }
 
+TEST(Causes, AnAbsentInputThatIsReadLacksNoBound) {
+  const auto advice = [](const char* message) {
+    const Trap trap{.kind = TrapKind::out_of_bounds, .message = message};
+    Evidence e;
+    e.trap = &trap;
+    return diagnose(e).at(0).explanation;
+  };
+  EXPECT_NE(advice("ld.global.f32 of 4 bytes reaches the null pointer of an absent argument + 8 bytes")
+                .find("has_g"),
+            std::string::npos);
+  EXPECT_EQ(advice("ld.global.f32 of 4 bytes reaches 4 bytes behind q").find("has_g"), std::string::npos);
+}
+
 TEST(Causes, FilledUpRowsTellDeadRowsFromLiveOnes) {
   Scene scene(1, 0, 0, 0, -100);
   Evidence e = scene.evidence();

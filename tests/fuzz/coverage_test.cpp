@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay {
 namespace {
@@ -68,6 +69,24 @@ TEST(Coverage, KeepsTheLargestRatioPerOutputFormatProfileAndLength) {
   EXPECT_EQ(rows[0].max_tightness, 0.375);
   EXPECT_EQ(rows[1].length_class, "T > 1024");
   EXPECT_EQ(rows[2].dtype, "fp16");
+}
+
+TEST(Coverage, UndecidedCasesStandApart) {
+  Verification undecided = with_ratio("gla.chunk/T80/K4/V4/bf16/mild", HUGE_VAL), wrong = undecided;
+  undecided.outputs[0].undecided = 1;
+  Coverage coverage;
+  coverage.add(undecided);
+  coverage.add(with_ratio("gla.chunk/T90/K4/V4/bf16/mild", 0.25));
+  ASSERT_EQ(coverage.tightness().size(), 1U);
+  TightnessRow row = coverage.tightness()[0];
+  EXPECT_EQ(row.undecided, 1);
+  EXPECT_EQ(row.cases, 1);
+  EXPECT_EQ(row.max_ratio, 0.25);
+  wrong.outputs[0].undecided = wrong.outputs[0].violation = 1, wrong.outputs[0].max_ratio = 3;
+  coverage.add(wrong);
+  row = coverage.tightness()[0];
+  EXPECT_EQ(row.undecided, 1);
+  EXPECT_EQ(row.max_ratio, 3) << "what is wrong for certain counts, whatever stands beside it";
 }
 
 TEST(Coverage, CopiesHaveNoBoundToBeLoose) {

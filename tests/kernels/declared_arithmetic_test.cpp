@@ -45,6 +45,27 @@ TEST(DeclaredArithmetic, FieldsAreExpressionsAndOverrideThePreset) {
   EXPECT_EQ(declared(R"({"readout": "(K + 2) * 2^-24", "output_roundoff": "u"})").readout, 66 * 0x1p-24);
 }
 
+TEST(DeclaredArithmetic, DeltaRulesInChunksRoundOperandsOrCutThemToTf32) {
+  const auto preset = [](const char* name, double u) {
+    const std::string text = R"({"operator": "kda", "dtypes": ["bf16"], "arithmetic": ")" +
+                             std::string(name) +
+                             R"(", "launches": [{"function": "f", "grid": 1, "block": 1, "arguments": []}]})";
+    const ExpressionScope scope{{{"K", 64}, {"V", 64}, {"u", u}, {"u_gate", 0x1p-24}}, {}};
+    return declared_adjoint_arithmetic(parse_plan_document(text, "p.json"), scope);
+  };
+  const auto is_about = [](double value, double expected) {
+    EXPECT_GE(value, expected);
+    EXPECT_LE(value, expected + 0x1p-12);
+  };
+  is_about(preset("triton-delta-chunk", 0x1p-8).gate_sums, 9 * 0x1p-8);
+  is_about(preset("triton-kda-chunk", 0x1p-8).gate_sums, 11 * 0x1p-8);
+  is_about(preset("triton-delta-chunk", 0x1p-24).gate_sums, 10 * 0x1p-10);
+  const AdjointArithmetic a = preset("triton-delta-chunk", 0x1p-8);
+  is_about(a.state.removal, 3 * 0x1p-8), is_about(a.state.solve, 0x1p-8);
+  EXPECT_EQ(a.state.solve_tokens, 0);
+  EXPECT_EQ(a.state.chunk, 64);
+}
+
 TEST(DeclaredArithmetic, MistakesAreNamed) {
   const std::pair<const char*, const char*> rows[] = {
       {R"("fp32")", "at /arithmetic: no arithmetic preset is called \"fp32\"; there are: fp32-recurrent"},

@@ -48,8 +48,11 @@ bare verify --ptx "$root/tests/data/gla_naive.ptx" --plan "$root/examples/strang
   wrong "one's own PTX: $(tail -n 3 "$work/out")"
 
 printf '%s\n' 'int cudaMalloc(void**, unsigned long);' 'int main(void) { void* memory = 0; return cudaMalloc(&memory, 64) != 0 || !memory; }' >"$work/ask.c"
-cc -o "$work/ask" "$work/ask.c" -L"$work/lib/assay/standin" -lassay_cuda -Wl,--allow-shlib-undefined
-bare run -- "$work/ask" >"$work/out" 2>&1 || wrong "run: $(tail -n 3 "$work/out")"
+if cc -o "$work/ask" "$work/ask.c" -L"$work/lib/assay/standin" -lassay_cuda -Wl,--allow-shlib-undefined 2>"$work/out"; then
+  bare run -- "$work/ask" >"$work/out" 2>&1 || wrong "run: $(tail -n 3 "$work/out")"
+else
+  wrong "no program is linked with the stand-in: $(tail -n 1 "$work/out")"
+fi
 bare watch "$root/tests/data/gla_naive.ptx" --output "$work/watched.ptx" >"$work/out" 2>&1 || wrong "watch: $(tail -n 3 "$work/out")"
 
 mkdir "$work/use"

@@ -1,4 +1,6 @@
 """assay.fuzz: functions of NumPy, judged as kernels are."""
+import warnings
+
 import numpy
 import pytest
 
@@ -104,6 +106,18 @@ def test_what_it_raises_later_is_a_finding():
     assert finding.trap.kind == "raised" and finding.trap.where.file == __file__
     assert finding.trap.message == "IndexError: past the end .. of the last block"
     assert finding.case.T in (0, 1, 2, 3)
+
+
+def test_a_case_without_tokens_that_it_cannot_take_is_left_out():
+    def shaped(q, k, v, g=None, scale=None):
+        if q.shape[1] == 0:
+            raise IndexError("cannot reshape")
+        return gla(q, k, v, g, None, scale)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert not fuzz(shaped, cases=48).findings
+    assert any("not taken: a tensor without elements: IndexError: cannot reshape" in str(line.message) for line in said)
 
 
 def test_an_input_that_it_changes_is_a_finding():

@@ -30,10 +30,16 @@ def test_others_are_judged_token_by_token_with_gradients_of_gates_as_sums():
     assert "no launch multiplies matrices" in said["why"]
 
 
-def test_families_with_inverses_are_judged_as_the_kernel_here_that_works_alike():
-    assert program_arithmetic.of(Operator("kda"), [Module(HEAD + PRODUCT)])["arithmetic"] == "kda.chunk"
+@pytest.mark.parametrize("operator, preset", [("kda", "triton-kda-chunk"), ("delta_rule", "triton-delta-chunk")])
+def test_delta_rules_are_judged_by_their_own_presets(operator, preset):
+    assert program_arithmetic.of(Operator(operator), [Module(HEAD + PRODUCT)])["arithmetic"] == preset
 
 
-@pytest.mark.parametrize("operator, modules", [("gla", []), ("delta_rule", [MODULE]), ("gsa", [Module(HEAD + PRODUCT)])])
+def test_delta_rules_token_by_token_store_what_they_write_for_gradients():
+    said = program_arithmetic.of(Operator("delta_rule"), [MODULE])["arithmetic"]
+    assert said["preset"] == "fp32-recurrent" and said["backward"]["state"]["write"].startswith("u")
+
+
+@pytest.mark.parametrize("operator, modules", [("gla", []), ("delta_rule", []), ("gsa", [Module(HEAD + PRODUCT)])])
 def test_where_no_preset_is_whole_nothing_is_said(operator, modules):
     assert program_arithmetic.of(Operator(operator), modules) == {}

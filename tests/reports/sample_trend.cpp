@@ -27,7 +27,7 @@ StoredRun run_of(const std::string& commit, std::vector<TightnessRow> rows,
 
 TightnessRow row(const std::string& kernel, const std::string& dtype, double ratio) {
   TightnessRow r;
-  r.kernel = kernel, r.dtype = dtype, r.max_tightness = ratio;
+  r.kernel = kernel, r.dtype = dtype, r.cases = 1, r.max_tightness = ratio;
   return r;
 }
 

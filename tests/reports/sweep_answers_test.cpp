@@ -149,9 +149,8 @@ TEST(Lengths, AreAcceptableUpToTheLastOneWithinTheTolerance) {
   });
   sweep.tolerance = 0x1p-7;  // T = 512
   EXPECT_EQ(answer(sweep, kLengths),
-            "bf16, largest error in any run at most 0.007812 of the output's root mean square: gla.chunk o "
-            "at every length, up to "
-            "T = 512, except under decay strong: up to T = 256 (0.5 at T = 512).");
+            "bf16: no error of any run is above 0.007812 of the output's root mean square for gla.chunk o at "
+            "every length, up to T = 512, but under decay strong up to T = 256 (0.5 at T = 512).");
   sweep.tolerance = 0.5;
   EXPECT_TRUE(holds(answer(sweep, kLengths), "gla.chunk o at every length, up to T = 512"));
   sweep.tolerance = 0x1p-11;
@@ -226,11 +225,12 @@ Sweep grown(double error, double bound) {
 
 TEST(ErrorAndBound, PartWithTheLengthWhereRoundingsCancel) {
   const std::string text = answer(grown(0.5, 1), kApart);
-  EXPECT_TRUE(holds(
-      text,
-      "gla.chunk: at the longest length farthest apart for o bf16, decay logsigmoid: error / bound at most "
-      "4.419e-05 at T = 512; the largest error grows as T^0.50, the largest bound as T^1.00: "
-      "roundings of either sign cancel in part"))
+  EXPECT_TRUE(holds(text,
+                    "gla.chunk: farthest from it at the longest length is o in bf16, decay logsigmoid at T = "
+                    "512, where the "
+                    "largest error is 4.419e-05 of its bound. There the largest error grows as T^0.50, the "
+                    "largest bound as "
+                    "T^1.00: roundings of either sign cancel in part"))
       << text;
 }
 
@@ -250,9 +250,13 @@ TEST(ErrorAndBound, AreTakenWhereTheyAreFarthestAtTheLongestLengthAndNearestAtAn
         if (length_of(cell) == 64) set_all(cell, &SweepSample::max_ratio, 0.9);
       });
   const std::string text = answer(sweep, kApart);
-  EXPECT_TRUE(holds(text, "farthest apart for o bf16, decay mild: error / bound at most 0.02 at T = 512"))
+  EXPECT_TRUE(holds(text,
+                    "at the longest length is o in bf16, decay mild at T = 512, where the largest error is "
+                    "0.02 of its bound"))
       << text;
-  EXPECT_TRUE(holds(text, "of all lengths nearest for o bf16, decay mild: error / bound 0.9 at T = 64"))
+  EXPECT_TRUE(holds(text,
+                    "nearest to its bound is o in bf16, decay mild at T = 64, where the largest error is 0.9 "
+                    "of its bound"))
       << text;
 }
 

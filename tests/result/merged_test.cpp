@@ -34,7 +34,7 @@ FuzzRun part(int64_t number) {
   run.properties = {{"causality", number, 0}, {number == 1 ? "formula" : "packed", 2, 1}};
   run.coverage = {{"dtype", "bf16", number}};
   run.tightness = {{"gla.chunk", "o", "bf16", "none", "T <= 1024", number, 0.5 / static_cast<double>(number),
-                    0.25, 0.125}};
+                    0.25, 0.125, 1}};
   run.reached = {{"gla.chunk", "branch sides", 3 + number, 8}};
   run.baseline = BaselineReport{"before.json", {{"gla.chunk", "violation/dq", "t", "not rerun"}}};
   if (number == 1) run.baseline->gone.push_back({"gla.chunk", "violation/o", "t", "not rerun"});
@@ -68,6 +68,7 @@ TEST(Merged, FuzzRunsAreSummedAndFindingsOfOneKernelAndCauseAreOne) {
   EXPECT_EQ(all.coverage[0].cases, 3);
   EXPECT_EQ(all.tightness[0].cases, 3);
   EXPECT_EQ(all.tightness[0].max_ratio, 0.5);
+  EXPECT_EQ(all.tightness[0].undecided, 2);
   EXPECT_EQ(all.reached[0].reached, 5) << "what two shards reached may be the same";
   ASSERT_EQ(all.baseline->gone.size(), 1u) << "what one shard found again is not gone";
   EXPECT_EQ(all.baseline->gone[0].cause, "violation/dq");

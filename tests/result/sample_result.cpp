@@ -416,6 +416,7 @@ json fuzz_run(int findings) {
                                   {"decay", decay},
                                   {"length_class", "T <= 64"},
                                   {"cases", 77},
+                                  {"undecided", 2},
                                   {"max_ratio", 0.41234567},
                                   {"max_tightness", 0.12345678},
                                   {"max_relative_bound", 0.0117}});

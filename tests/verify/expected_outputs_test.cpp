@@ -74,7 +74,7 @@ TEST(ExpectedOutputs, OneValueBeyondTheBoundIsAFindingOfItsOwn) {
   EXPECT_EQ(v.expected_outputs.at(0).violation, 1);
   EXPECT_EQ(v.expected_outputs.at(0).worst.flat, 7);
   EXPECT_EQ(v.outputs.at(0).violation, 0) << "nothing of the kernel's";
-  EXPECT_TRUE(v.diagnosis.empty()) << "no exchange of axes makes that right";
+  EXPECT_TRUE(v.diagnosis.empty()) << "no exchange of axes makes that right, and a factor of one is any";
   EXPECT_FALSE(v.entry) << "no line of the kernel is to blame";
   o.set(7, NAN);
   EXPECT_EQ(s.verify_with(s.inputs, expected).expected_outputs.at(0).nonfinite, 1);
@@ -98,6 +98,27 @@ TEST(ExpectedOutputs, AreAllowedTheRoundingOfTheFormatThatTheFileHas) {
   }();
   o.set(largest, o.value(largest) + 2 * ulp(Dtype::bf16, o.value(largest)));
   EXPECT_EQ(s.verify_with(s.inputs, expected).cause, "expected/o");
+}
+
+/// A model that leaves its scale out: every other output of the file is right.
+TEST(ExpectedOutputs, AScaleThatTheModelLacksIsNamedWithItsFactor) {
+  const Sample s;
+  TensorMap expected = s.outputs;
+  Tensor& o = expected.at("o");
+  for (int64_t i = 0; i < o.size(); ++i) o.set(i, o.value(i) * std::sqrt(6.0));
+  const Verification v = s.verify_with(s.inputs, expected);
+  EXPECT_EQ(v.cause, "expected/o");
+  ASSERT_EQ(v.diagnosis.size(), 2u);
+  EXPECT_EQ(v.diagnosis[0].cause, "scale-missing");
+  EXPECT_EQ(v.diagnosis[0].evidence.at(0), "of the outputs in the inputs' file");
+  EXPECT_EQ(v.diagnosis[1].cause, "output-scaled");
+  EXPECT_TRUE(v.diagnosis[1].explanation.starts_with("o times 2.44949, 1/scale"))
+      << v.diagnosis[1].explanation;
+  for (int64_t i = 0; i < o.size(); ++i) o.set(i, s.outputs.at("o").value(i) * 1.5);
+  const Verification other = s.verify_with(s.inputs, expected);
+  ASSERT_FALSE(other.diagnosis.empty());
+  EXPECT_EQ(other.diagnosis[0].cause, "output-scaled");
+  EXPECT_TRUE(other.diagnosis[0].explanation.starts_with("o times 1.5")) << other.diagnosis[0].explanation;
 }
 
 /// Every way in which a file can hold tensors with two equal axes exchanged, and what is said of it.

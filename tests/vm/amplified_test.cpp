@@ -41,12 +41,60 @@ TEST(Amplified, AnExponentialOfALargeArgumentIsNamed) {
   EXPECT_EQ(found[0].instruction, "ex2.approx.f32");
 }
 
+/// `steps` times; what `step` does to %r, from x at the start.
+std::string loop(int steps, const std::string& step) {
+  return "mov.f32 %r, %x; mov.u32 %b0, 0;\nAGAIN:\n" + step + "add.u32 %b0, %b0, 1; setp.lt.u32 %p0, %b0, " +
+         std::to_string(steps) + "; @%p0 bra AGAIN;\n";
+}
+
+TEST(Amplified, ALoopThatAmplifiesLittleEachTimeIsNamedAndOneThatOnlyRoundsIsNot) {
+  // Times 2, less what makes it stay near y: the error doubles each time.
+  const auto found = amplifiers("mul.rn.f32 %f2, %y, 0f3F800001;\n" +
+                                    loop(14, "mul.rn.f32 %f1, %r, 0f40000000; sub.rn.f32 %r, %f1, %f2;\n"),
+                                3.1, 1e-6, 3.1);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].instruction, "sub.rn.f32");
+  EXPECT_GE(found[0].growth, 16);
+  // Half of it and half of y: each rounding is halved before the next.
+  EXPECT_TRUE(amplifiers("mul.rn.f32 %f2, %y, 0f3EFFFFFF;\n" +
+                             loop(64, "mul.rn.f32 %f1, %r, 0f3EFFFFFF; add.rn.f32 %r, %f1, %f2;\n"),
+                         3.1, 1e-6, 3.3)
+                  .empty());
+}
+
+/// Each step takes 225 from about 300, four times the error: first from what was rounded at 8192, then always
+/// from the difference of squares, which is far off. No step's result comes back.
+TEST(Amplified, GrowthsOfUnrelatedValuesAreNoProduct) {
+  const auto found = amplifiers(
+      "mul.rn.f32 %f0, %x, %y; mul.rn.f32 %f1, %y, %y;\n"
+      "sub.rn.f32 %f3, %f0, %f1; mul.rn.f32 %f5, %x, 0f3DCCCCCD;\n"
+      "add.rn.f32 %f5, %f5, 0f46000000; sub.rn.f32 %f5, %f5, 0f46000000; mov.u32 %b0, 0;\n"
+      "AGAIN:\n"
+      "sub.rn.f32 %r, %f5, 0f43610000;\n"
+      "mov.f32 %f5, %f3; add.u32 %b0, %b0, 1; setp.lt.u32 %p0, %b0, 14; @%p0 bra AGAIN;\n",
+      3000.1, 1.0 / 1024, 3000.0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_GT(found[0].growth, 0x1p8);
+}
+
+TEST(Amplified, WhatReturnsIsCountedAsFarAsTheInstructionMadeIt) {
+  Returning grows, undone, rounds;
+  double most = 0;
+  for (int i = 0; i < 10; ++i) {
+    most = grows.next(std::ldexp(0x1p-24, i), std::ldexp(0x1p-23, i));
+    EXPECT_EQ(undone.next(0x1p-24, 0x1p-20), 1);  // another instruction of the loop shrinks it again
+    EXPECT_EQ(rounds.next(std::ldexp(0x1p-24, i), std::ldexp(0x1p-24, i)), 1);  // others grew it
+  }
+  EXPECT_EQ(most, 0x1p9);
+}
+
 TEST(Amplified, MediansAreOfBinadesAndMergesDoNotDependOnTheirOrder) {
   Amplified a, b;
   for (const double x : {0.3, 0.3, 5.0}) a.errors.add(x);
   b.errors.add(1e-30), b.errors.add(1e300);
   a.error = b.error = 0.3, a.block = 4, b.block = 2;
   EXPECT_EQ(a.errors.median(), 0.25);
+  EXPECT_EQ(a.errors.quantile(0.875), 4);
   EXPECT_EQ(Binades{}.median(), 0);
   Amplified ab = a, ba = b;
   ab.merge(b), ba.merge(a);

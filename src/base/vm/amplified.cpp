@@ -4,16 +4,17 @@
 
 namespace assay::vm {
 
-double Binades::median() const {
+double Binades::quantile(double share) const {
   uint64_t all = 0, below = 0;
   for (const uint32_t count : counts) all += count;
   for (size_t i = 0; i < counts.size(); ++i)
-    if ((below += counts[i]) * 2 > all) return std::ldexp(1, static_cast<int>(i) - 32);
+    if (static_cast<double>(below += counts[i]) > share * static_cast<double>(all))
+      return std::ldexp(1, static_cast<int>(i) - 32);
   return 0;
 }
 
 void Amplified::merge(const Amplified& other) {
-  errors.merge(other.errors), growths.merge(other.growths);
+  errors.merge(other.errors), growths.merge(other.growths), returns.merge(other.returns);
   // Of equal errors the one that every order of threads finds.
   const auto rank = [](const Amplified& a) { return std::tuple(a.error, ~a.block, ~a.thread); };
   if (rank(other) <= rank(*this)) return;

@@ -16,8 +16,26 @@ struct Binades {
   void merge(const Binades& other) {
     for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   }
-  /// The lower end of the binade with the median; 0 of nothing.
-  double median() const;
+  /// The lower end of the binade with the smallest that `share` of all do not exceed; 0 of nothing.
+  double quantile(double share) const;
+  double median() const { return quantile(0.5); }
+};
+
+/// In one lane, an instruction whose results come back to it around a loop: what it has made of the error
+/// that comes back, one growth times the next. It begins anew where nothing is left of them.
+struct Returning {
+  double binades = 0;  ///< of all growths since
+  double start = 0;    ///< the relative error that came back then
+
+  /// Relative errors of an operand that came back and of what becomes of it, without the instruction's own
+  /// rounding; the first is no less than a rounding. Returns how many times as much came back as at the
+  /// start, as far as this instruction made that: another one of the loop may undo it.
+  double next(double before, double after) {
+    if (binades <= 0 || before <= start) binades = 0, start = before;
+    const double made = std::min(std::exp2(binades), before / start);
+    binades = std::max(0.0, binades + std::log2(after / before));
+    return made;
+  }
 };
 
 /// How an op's results differ from exact, relative to themselves, and how many times as much as the worst of
@@ -25,6 +43,7 @@ struct Binades {
 /// an error, and operands with one.
 struct Amplified {
   Binades errors, growths;
+  Binades returns;   ///< of an instruction whose results come back to it: Returning::next, else 1
   double error = 0;  ///< the largest, and where it was
   double value = 0, exact = 0;
   uint64_t block = 0;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "src/base/numerics/format.h"
 #include "src/base/ptx/program.h"
 #include "src/base/vm/cell_memory.h"
 
@@ -34,6 +35,14 @@ inline ErrorKind error_kind_of(ptx::Type type) {
   if (type == Type::f16 || type == Type::f16x2) return ErrorKind::f16;
   if (type == Type::bf16 || type == Type::bf16x2) return ErrorKind::bf16;
   return type == Type::f64 ? ErrorKind::f64 : ErrorKind::none;
+}
+
+/// Of a shadowed value.
+inline Dtype dtype_of(ErrorKind kind) {
+  return kind == ErrorKind::f16    ? Dtype::fp16
+         : kind == ErrorKind::bf16 ? Dtype::bf16
+         : kind == ErrorKind::f64  ? Dtype::fp64
+                                   : Dtype::fp32;
 }
 
 /// Of the 32 lanes of a half.

@@ -109,10 +109,18 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     counts.largest.assign(code->ops.size(), 0);
     counts.edges.assign(code->ops.size(), {});
     counts.amplified.assign(code->ops.size(), {});
+    if (parts_count == 0 && !plan_.strict) recurrences_ = recurrences_of(*code);
+    recurring_ = 0;
+    for (size_t i = 0; i < recurrences_.size(); ++i) {
+      Recurrence& r = recurrences_[i];
+      if (facts_[i].route != Facts::Route::arithmetic) r = {};
+      if (r.returns()) r.number = recurring_++;
+    }
     scratch_.reset(4 * 32, ErrorKind::none);
   }
   unsure_.clear();
   astray_ = false;
+  returning_.assign(block.warps.size() * recurring_ * 2 * 32, {});
   cells_.begin_registers(block, ErrorKind::none);
   cells_.begin_local(block, ErrorKind::none);
   cells_.begin_shared(block, ErrorKind::none);
@@ -293,27 +301,41 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   op.row->real(step);
   if (facts(op).adds && !shifters_.empty()) round_to_integer(op, which, arity, r);
   if (plan_.strict) widen(op, arity, which, r);
-  if (parts_count == 0 && !plan_.strict) note_amplified(warp, op, arity, which, r, mask);
+  if (parts_count == 0 && !plan_.strict) note_amplified(warp, op, kind, arity, which, r, mask);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
 }
 
 template <int parts_count>
-void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, int arity, const int* which,
-                                             const Result& r, uint32_t mask) {
+void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, int arity,
+                                             const int* which, const Result& r, uint32_t mask) {
   Amplified& seen = counts.amplified[op_index(op)];
+  const Recurrence& recurrence = recurrences_[op_index(op)];
+  const size_t half = static_cast<size_t>(which[0]) / 3;  // operands_: three per half
+  Returning* returning = recurrence.returns()
+                             ? &returning_[((warp.index * recurring_ + recurrence.number) * 2 + half) * 32]
+                             : nullptr;
   each_lane(mask, [&](int lane) {
     const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
     const double error = std::fabs(r.error[lane]) / size;
     if (!(error > 0) || !std::isfinite(error)) return;
     double largest = 0;
+    bool returned = false;
     for (int k = 0; k < arity; ++k) {
       const Operand& operand = operands_[static_cast<size_t>(which[k])];
       const double off = std::fabs(operand.error[lane]);
-      if (off > 0) largest = std::max(largest, off / std::fabs(operand.value[lane] + operand.error[lane]));
+      if (!(off > 0)) continue;
+      const double relative = off / std::fabs(operand.value[lane] + operand.error[lane]);
+      if (relative > largest) largest = relative, returned = recurrence.sources >> which[k] % 3 & 1;
     }
     if (!(largest > 0) || !std::isfinite(error / largest)) return;
     seen.errors.add(error), seen.growths.add(error / largest);
+    if (returning) {
+      const double came = std::max(largest, unit_roundoff(dtype_of(kind)));
+      const double made = std::fabs(r.error[lane] - r.local[lane]) / size;
+      if (!returned) returning[lane] = {};
+      seen.returns.add(returned ? returning[lane].next(came, made) : 1);
+    }
     if (error <= seen.error) return;
     seen.error = error, seen.value = r.value[lane], seen.exact = exact, seen.block = block_->linear;
     seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);

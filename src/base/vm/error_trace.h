@@ -30,6 +30,7 @@
 #include "src/base/vm/code.h"
 #include "src/base/vm/error_shadow.h"
 #include "src/base/vm/matrix_form.h"
+#include "src/base/vm/recurrences.h"
 #include "src/base/vm/shadow_edges.h"
 #include "src/base/vm/transfer.h"
 
@@ -209,7 +210,8 @@ class ErrorTrace : public PlainTrace {
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
-  void note_amplified(const Warp&, const Op&, int arity, const int* which, const Result&, uint32_t mask);
+  void note_amplified(const Warp&, const Op&, ErrorKind, int arity, const int* which, const Result&,
+                      uint32_t mask);
   void widen(const Op&, int arity, const int* which, Result&) const;
   void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
   const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;
@@ -248,8 +250,11 @@ class ErrorTrace : public PlainTrace {
   Block* block_ = nullptr;
   uint64_t order_ = 0;
   size_t area_hint_ = 0;
-  std::vector<Facts> facts_;  ///< by op
-  std::set<Slot> shifters_;   ///< registers that round by being added (round_to_integer)
+  std::vector<Facts> facts_;             ///< by op
+  std::set<Slot> shifters_;              ///< registers that round by being added (round_to_integer)
+  std::vector<Recurrence> recurrences_;  ///< by op; of a trace that is not strict
+  std::vector<Returning> returning_;     ///< [warp][two for each that recurs][lane]
+  uint32_t recurring_ = 0;
   BlockCells<Cells, 2> cells_;
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.

@@ -15,13 +15,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Dtype dtype_of(ErrorKind kind) {
-  return kind == ErrorKind::f64   ? Dtype::fp64
-         : kind == ErrorKind::f32 ? Dtype::fp32
-         : kind == ErrorKind::f16 ? Dtype::fp16
-                                  : Dtype::bf16;
-}
-
 bool is_word(const Op& op, int source) {
   return cell_of(op.row->sources[static_cast<size_t>(source)]) == Cell::word;
 }

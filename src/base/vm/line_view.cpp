@@ -61,13 +61,6 @@ std::string find_line(const PreparedProgram& prepared, const Program& program, c
                   asked.file, asked.line, fmt::join(nearest, ", ")));
 }
 
-Dtype dtype_of(ErrorKind kind) {
-  return kind == ErrorKind::f16    ? Dtype::fp16
-         : kind == ErrorKind::bf16 ? Dtype::bf16
-         : kind == ErrorKind::f64  ? Dtype::fp64
-                                   : Dtype::fp32;
-}
-
 std::string integer_text(uint64_t bits, ptx::Type type) {
   const int width = 8 * ptx::bytes_of(type);
   if (width < 64) bits &= (uint64_t{1} << width) - 1;

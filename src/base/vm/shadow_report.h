@@ -65,8 +65,11 @@ void fields(Io& io, ShadowLine& x) {
 struct ShadowAmplifier {
   SourceLocation where;
   std::string instruction;
-  double error = 0;             ///< relative, of its results: the median's binade
-  double growth = 0;            ///< times the largest relative error of their operands: likewise
+  double error = 0;  ///< relative, of its results: the binade that an eighth of them reaches
+  /// Times the largest relative error of their operands: the median's binade; or, of an instruction whose
+  /// results come back to it around a loop, what it made of the error that comes back, if at once it does
+  /// little.
+  double growth = 0;
   double value = 0, exact = 0;  ///< the result that is furthest off
   std::array<uint32_t, 3> block{}, thread{};
 };
@@ -75,8 +78,10 @@ void fields(Io& io, ShadowAmplifier& x) {
   io.type("amplifier", "a source line that makes large relative errors out of small ones");
   ASSAY_FIELD(where);
   ASSAY_FIELD(instruction);
-  ASSAY_FIELD(error, "relative, of its results: where the median's binade begins");
-  ASSAY_FIELD(growth, "times the largest relative error of their operands: likewise");
+  ASSAY_FIELD(error, "relative, of its results: where the binade begins that an eighth of them reaches");
+  ASSAY_FIELD(growth,
+              "times the largest relative error of their operands: of the median; around a loop, times the "
+              "error that came back to it at the start: the median's");
   ASSAY_FIELD(value);
   ASSAY_FIELD(exact);
   ASSAY_FIELD(block);

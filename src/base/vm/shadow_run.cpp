@@ -134,8 +134,10 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
 
 /// Errors of an output, relative to its size, that are so many times the largest rounding were amplified;
 /// less than kAmplifies times is what a sum of a few terms does by itself, and less than a share of the
-/// output's error (or of all of a value) is not what made it.
-constexpr double kManyRoundings = 16, kAmplifies = 16, kShare = 0x1p-4;
+/// output's error (or of all of a value) is not what made it. Of a line's results those count that are
+/// furthest off: an output's error is that of its worst elements, and what grows around a loop is largest at
+/// its end.
+constexpr double kManyRoundings = 16, kAmplifies = 16, kShare = 0x1p-4, kFurthest = 0.875;
 constexpr size_t kAmplifiers = 3;
 
 std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& program, const Lines& lines,
@@ -150,7 +152,8 @@ std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& p
   for (size_t i = 0; i < pass.launches.size(); ++i)
     for (size_t op = 0; op < pass.launches[i].amplified.size(); ++op) {
       const Amplified& a = pass.launches[i].amplified[op];
-      const double error = a.errors.median(), growth = a.growths.median();
+      const double error = a.errors.quantile(kFurthest), at_once = a.growths.median();
+      const double growth = at_once >= kAmplifies ? at_once : a.returns.median();
       if (!(error >= kShare * std::min(worst, 1.0)) || growth < kAmplifies || lines.of_op[i][op] < 0)
         continue;
       found.push_back({lines.where[static_cast<size_t>(lines.of_op[i][op])],

@@ -28,7 +28,7 @@ std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& input
 /// what all verdicts together would have seen.
 void judge_roundings(const Claim&, const ProgramRun&, const Judgement&, const VerifyOptions&, Verification&);
 
-/// Whether other axes of the file's tensors make its outputs right.
+/// Whether other axes of the file's tensors make its outputs right, or another meaning of the operator does.
 void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,
                       Verification&);
 

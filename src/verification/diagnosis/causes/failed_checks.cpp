@@ -84,6 +84,13 @@ const std::vector<Row>& rows() {
   return all;
 }
 
+/// As the machine's memory calls it; what such an access lacks is no bound.
+constexpr std::string_view kAbsent = "the null pointer of an absent argument";
+constexpr const char* kAdviceOnAbsent =
+    "an optional input that the case lacks is read: test its pointer; in a plan of your own \"absent\": "
+    "\"zeros\" "
+    "gives zeros in its place, and \"accepts\": \"has_g\" leaves out the cases without g";
+
 bool is_at(const SourceLocation& where, const SourceLocation& other) {
   return where.line == other.line && where.file == other.file;
 }
@@ -113,6 +120,7 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   if (e.trap && is_of(name_of(e.trap->kind))) {
     d.score = kSeen;
     d.evidence.push_back(e.trap->message);
+    if (e.trap->message.find(kAbsent) != std::string::npos) d.explanation = kAdviceOnAbsent;
   }
   if (e.trace && is_of(name_of(e.trace->origin.kind))) {
     d.score = std::max(d.score, kPartOfIt);
