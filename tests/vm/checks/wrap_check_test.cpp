@@ -38,6 +38,14 @@ const Twin twins[] = {
     {"a 64-bit index that is narrowed", "index-wrap",
      "mov.u64 %rd4, FAULT; cvt.u32.u64 %r1, %rd4; // wraps\ncvt.u64.u32 %rd1, %r1;\n" LOAD("%rd1"),
      "0x100000000", "0", "", 1},
+    {"a narrowed sum of a negative index that was widened without its sign", "index-wrap",
+     "sub.s32 %r1, %t, 64; cvt.u64.u32 %rd4, %r1; mov.u64 %rd5, %rd4; add.s64 %rd4, %rd5, FAULT;\n"
+     "cvt.u32.u64 %r2, %rd4; // wraps\ncvt.s64.s32 %rd1, %r2;\n" LOAD("%rd1"),
+     "0x100000040", "64", "", 1},
+    {"a narrowed sum with a constant that is a negative word", "index-wrap",
+     "mov.u64 %rd4, FAULT; add.s64 %rd4, %rd4, 4294967232; cvt.u32.u64 %r2, %rd4; // wraps\n"
+     "cvt.s64.s32 %rd1, %r2;\n" LOAD("%rd1"),
+     "0x100000040", "64", "", 1},
     {"a shared address", "index-wrap",
      "mov.u32 %r0, tile; st.shared.b32 [%r0], 1; FAULT // wraps\nadd.s32 %r2, %r1, %r0;\nld.shared.b32 %d, "
      "[%r2]; // used\n",

@@ -87,28 +87,31 @@ void WrapCheck::signed_only(Warp& warp, const Op& op, const WrapFacts&, uint32_t
 struct WrapCheck::Followed {
   ptx::Operation operation;
   decltype(WrapFacts::pass) pass;
-  bool may_wrap, wide;
+  bool may_wrap;
+  decltype(WrapFacts::pass) wide;  ///< of 64 bits; null: ends there
 
   static const Followed* find(ptx::Operation operation) {
     using I = __int128;
     using W = WrapCheck;
     using ptx::Operation;
+    constexpr auto sum = [](I a, I b, I) { return a + b; };
+    constexpr auto difference = [](I a, I b, I) { return a - b; };
+    constexpr auto product = [](I a, I b, I) { return a * b; };
+    constexpr auto multiply_add = [](I a, I b, I c) { return a * b + c; };
+    constexpr auto left = [](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); };
+    constexpr auto right = [](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); };
     static constexpr Followed all[] = {
-        {Operation::add, &W::arithmetic<[](I a, I b, I) { return a + b; }>, true, true},
-        {Operation::sub, &W::arithmetic<[](I a, I b, I) { return a - b; }>, true, true},
-        {Operation::mul, &W::arithmetic<[](I a, I b, I) { return a * b; }>, true, true},
-        {Operation::mad, &W::arithmetic<[](I a, I b, I c) { return a * b + c; }>, true, true},
-        {Operation::shl,
-         &W::arithmetic<[](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }>, true,
-         true},
-        {Operation::neg, &W::arithmetic<[](I a, I, I) { return -a; }>, true, false},
-        {Operation::shr,
-         &W::signed_only<([](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); })>, false,
-         false},
-        {Operation::div, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a / b; }>, false, false},
-        {Operation::rem, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a % b; }>, false, false},
-        {Operation::min, &W::signed_only<[](I a, I b, I) { return std::min(a, b); }>, false, true},
-        {Operation::max, &W::signed_only<[](I a, I b, I) { return std::max(a, b); }>, false, true}};
+        {Operation::add, &W::arithmetic<sum>, true, &W::wide_arithmetic<sum>},
+        {Operation::sub, &W::arithmetic<difference>, true, &W::wide_arithmetic<difference>},
+        {Operation::mul, &W::arithmetic<product>, true, &W::wide_arithmetic<product>},
+        {Operation::mad, &W::arithmetic<multiply_add>, true, &W::wide_arithmetic<multiply_add>},
+        {Operation::shl, &W::arithmetic<left>, true, &W::carry_on},
+        {Operation::neg, &W::arithmetic<[](I a, I, I) { return -a; }>, true, nullptr},
+        {Operation::shr, &W::signed_only<right>, false, nullptr},
+        {Operation::div, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a / b; }>, false, nullptr},
+        {Operation::rem, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a % b; }>, false, nullptr},
+        {Operation::min, &W::signed_only<[](I a, I b, I) { return std::min(a, b); }>, false, &W::carry_on},
+        {Operation::max, &W::signed_only<[](I a, I b, I) { return std::max(a, b); }>, false, &W::carry_on}};
     const auto found = std::find_if(std::begin(all), std::end(all),
                                     [&](const Followed& f) { return f.operation == operation; });
     return found == std::end(all) ? nullptr : found;
@@ -147,7 +150,7 @@ WrapFacts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   if (f.wide && form.product == ptx::Product::wide)
     f.pass = &WrapCheck::widen<2>;
   else if (f.wide && followed->wide)
-    f.pass = &WrapCheck::carry_on;
+    f.pass = followed->wide;
   else if (!f.wide && to_32 && from_word && (f.is_signed || followed->may_wrap))
     f.pass = followed->pass, f.may_wrap = followed->may_wrap;
   return f;
@@ -182,6 +185,7 @@ void WrapCheck::find_demands() {
 void WrapCheck::begin_block(Block& block) {
   block_ = &block;
   ideals_.begin(block, *code_);
+  with_sign_.begin(block, *code_);
   local_.begin_local(block, {});
 }
 
@@ -195,6 +199,7 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 
 void WrapCheck::clear(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
   ideals_.clear(warp, op.d, mask);
+  with_sign_.clear(warp, op.d, mask);
 }
 
 void WrapCheck::carry_on(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
@@ -204,6 +209,31 @@ void WrapCheck::carry_on(Warp& warp, const Op& op, const WrapFacts& f, uint32_t 
       each_lane(ideals_.lanes(warp, op.s[i]) & mask & ~made.found,
                 [&](int lane) { made.add(lane, ideals_.at(warp, op.s[i], lane)); });
   ideals_.put(warp, op.d, mask, made);
+  with_sign_.clear(warp, op.d, mask);
+}
+
+template <auto unbounded>
+void WrapCheck::wide_arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
+  // A constant of 32 bits with the upper one set, -64 as 4294967232, is a negative word as well.
+  const auto negative_word = [&](Slot slot) {
+    const Immediate* const immediate = immediate_[slot / 64];
+    return immediate && immediate->bits >> 31 == 1;
+  };
+  uint32_t lanes = 0;
+  for (int i = 0; i < f.count; ++i) lanes |= negative_word(op.s[i]) ? ~0u : with_sign_.lanes(warp, op.s[i]);
+  RegisterMarks<int64_t>::Lanes signs;
+  each_lane(lanes & mask, [&](int lane) {
+    const auto with_sign = [&](Slot slot) {
+      if (with_sign_.has(warp, slot, lane)) return with_sign_.at(warp, slot, lane);
+      const uint64_t bits = warp.wide(slot)[lane];
+      return negative_word(slot) ? int64_t{static_cast<int32_t>(bits)} : static_cast<int64_t>(bits);
+    };
+    std::array<int64_t, 3> x{};
+    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = with_sign(op.s[i]);
+    signs.add(lane, bounded(unbounded(x[0], x[1], x[2])));
+  });
+  carry_on(warp, op, f, mask);
+  with_sign_.put(warp, op.d, mask, signs);
 }
 
 /// cvt to 64 bits, mul.wide and mad.wide: here it shows whether the machine's value is what was meant. A wide
@@ -222,7 +252,14 @@ void WrapCheck::widen(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mas
   if (f.count > 2)
     each_lane(ideals_.lanes(warp, op.s[2]) & mask & ~made.found,
               [&](int lane) { made.add(lane, ideals_.at(warp, op.s[2], lane)); });
+  RegisterMarks<int64_t>::Lanes signs;
+  if (words == 1 && !f.is_signed)
+    each_lane(mask, [&](int lane) {
+      const auto with_sign = static_cast<int32_t>(warp.word(op.s[0])[lane]);
+      if (with_sign < 0) signs.add(lane, with_sign);
+    });
   ideals_.put(warp, op.d, mask, made);
+  with_sign_.put(warp, op.d, mask, signs);
 }
 
 void WrapCheck::narrow(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
@@ -230,7 +267,12 @@ void WrapCheck::narrow(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask
   Ideals::Lanes made;
   each_lane(mask, [&](int lane) {
     const auto x = static_cast<int64_t>(warp.wide(op.s[0])[lane]);
-    if (x < INT32_MIN || x > INT64_C(0xffffffff)) made.add(lane, {bounded(x), bounded(x), me});
+    if (x >= INT32_MIN && x <= INT64_C(0xffffffff)) return;
+    if (with_sign_.has(warp, op.s[0], lane)) {
+      const int64_t signed_sum = with_sign_.at(warp, op.s[0], lane);
+      if (signed_sum >= INT32_MIN && signed_sum <= INT32_MAX) return;
+    }
+    made.add(lane, {bounded(x), bounded(x), me});
   });
   ideals_.put(warp, op.d, mask, made);
 }
@@ -269,7 +311,9 @@ void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32
 void WrapCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   const WrapFacts& f = facts(op);
   if (f.carries) return transfer(warp, op, mask);
-  if (f.reaches && op.d != no_slot) ideals_.clear(warp, op.d, mask);
+  if (!f.reaches || op.d == no_slot) return;
+  ideals_.clear(warp, op.d, mask);
+  with_sign_.clear(warp, op.d, mask);
 }
 
 WrapCheck::Ideal WrapCheck::take(const Warp& warp, const BytePlace& from) {
@@ -293,12 +337,17 @@ void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, cons
 
 void WrapCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
   const bool parameters = copies_parameters(signature(op));
-  if (!facts(op).reaches && !parameters) return ideals_.carry(warp, op, mask);
+  if (!facts(op).reaches && !parameters) {
+    ideals_.carry(warp, op, mask);
+    with_sign_.carry(warp, op, mask);
+    return;
+  }
   const bool follows = parameters || warp.space == ptx::Space::local;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (follows) each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, t.from)); });
-  for (const Use& to : signature(op).writes) ideals_.clear(warp, to.slot, mask);
+  for (const Use& to : signature(op).writes)
+    ideals_.clear(warp, to.slot, mask), with_sign_.clear(warp, to.slot, mask);
   const Ideal* next = staged_.data();
   if (follows) each_transfer(done, [&](const Transfer& t) { give(warp, t.to, t.bytes, *next++); });
 }

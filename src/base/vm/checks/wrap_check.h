@@ -8,9 +8,10 @@
 // make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations
 // and unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value
 // that is narrowed and does not fit counts as wrapped too, but not where it is a shared address: of an index
-// into shared memory compilers keep 32 bits right and let the upper ones of a 64-bit register be. Of a
-// constant before a left shift by a constant only the bits that the shift keeps mean anything: compilers
-// write (x - 1) 128 as (x + 0x1ffffff) << 7.
+// into shared memory compilers keep 32 bits right and let the upper ones of a 64-bit register be. Nor does it
+// where a negative number was widened without its sign, -64 to 4294967232, and with the sign the sum fits:
+// loops count in 64 bits of which nobody reads the upper ones. Of a constant before a left shift by a constant
+// only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -65,7 +66,9 @@ class WrapCheck : public Check<WrapFacts> {
   template <auto unbounded>
   void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);  ///< as the first source that wrapped
-  template <int words>                                               ///< sources of 32 bits
+  template <auto unbounded>                                          ///< on 64 bits; carries on as well
+  void wide_arithmetic(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  template <int words>  ///< sources of 32 bits
   void widen(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void narrow(Warp&, const Op&, const WrapFacts&, uint32_t mask);
 
@@ -75,6 +78,7 @@ class WrapCheck : public Check<WrapFacts> {
   void transfer(Warp&, const Op&, uint32_t mask);
 
   Ideals ideals_;
+  RegisterMarks<int64_t> with_sign_;  ///< 64-bit registers, were negative words widened with their sign
   std::vector<const Immediate*> immediate_;  ///< by slot / 64; null: none
   BlockCells<CellArray<Ideal>, 4> local_;    ///< unoptimised code keeps its variables there
   std::vector<Ideal> staged_;
