@@ -10,8 +10,9 @@
 // that is narrowed and does not fit counts as wrapped too, but not where it is a shared address: of an index
 // into shared memory compilers keep 32 bits right and let the upper ones of a 64-bit register be. Nor does it
 // where a negative number was widened without its sign, -64 to 4294967232, and with the sign the sum fits:
-// loops count in 64 bits of which nobody reads the upper ones. Of a constant before a left shift by a constant
-// only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
+// loops count in 64 bits of which nobody reads the upper ones. Of a constant before a left shift by a
+// constant only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as
+// (x + 0x1ffffff) << 7.
 #pragma once
 #include <cstdint>
 #include <vector>
