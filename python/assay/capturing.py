@@ -277,7 +277,10 @@ def _program_stack(depth: int = 20) -> list[list[Any]]:
     found: list[list[Any]] = []
     frame = sys._getframe(1)
     while frame is not None and len(found) < depth:
-        if not (frame.f_globals.get("__name__", "") + ".").startswith(_OTHERS):
+        module = frame.f_globals.get("__name__", "")
+        if module == "__channelexec__":  # a worker of pytest-xdist: what called it is execnet's
+            break
+        if not (module + ".").startswith(_OTHERS):
             found.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
         frame = frame.f_back  # type: ignore[assignment]
     return found[::-1]

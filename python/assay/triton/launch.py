@@ -82,6 +82,8 @@ def program_stack(depth: int = 40) -> list:
     frames, frame = [], sys._getframe(1)
     while frame is not None and len(frames) < depth:
         module = frame.f_globals.get("__name__", "")
+        if module == "__channelexec__":  # a worker of pytest-xdist: what called it is execnet's
+            break
         if module == "__main__":  # `python -m pytest` is pytest's
             module = frame.f_globals.get("__package__") or module
         hands_on = frame.f_code.co_name == "run" and isinstance(frame.f_locals.get("self"), KernelInterface)
