@@ -12,6 +12,7 @@
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/fatbin.h"
+#include "src/base/vm/device_heap.h"
 #include "src/result/verification.h"
 
 namespace assay::standin {
@@ -344,7 +345,7 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
   launch.storages = storages.data(), launch.storage_count = storages.size();
   launch.options = text.c_str();
   try {
-    const json answer = binding::launch(*module, launch);
+    const json answer = binding::launch(*module, launch, &heap_);
     for (const json& line : answer.at("printed")) std::fputs(line.get<std::string>().c_str(), stdout);
     lane_instructions_ += answer.at("lane_instructions").get<uint64_t>();
     seconds_ += answer.at("seconds").get<double>();
@@ -364,6 +365,11 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
     note(error.what());
     return last_ = kInvalidConfiguration;
   }
+}
+
+void Device::reset_heap() {
+  const std::lock_guard lock(mutex_);
+  heap_.reset();
 }
 
 Status Device::last(bool clear) {

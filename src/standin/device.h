@@ -62,6 +62,7 @@ class Device {
   Status check_range(const void* address, size_t bytes);
   Status copy(void* to, const void* from, size_t bytes);
 
+  void reset_heap();
   LoadedCode* load(const FatBinaryWrapper&);
   /// PTX text or a fat binary, wrapped or not, as the driver tells them apart by their first bytes.
   LoadedCode* load_image(const void* image);
@@ -107,7 +108,8 @@ class Device {
   std::string result_;                  ///< file for the program that started this one
   std::map<int, std::string> digests_;  ///< by allocation, of what it held at its end
   nlohmann::json findings_ = nlohmann::json::array();
-  std::map<std::string, int64_t> launches_;  ///< by entry
+  std::map<std::string, int64_t> launches_;     ///< by entry
+  std::shared_ptr<const vm::DeviceHeap> heap_;  ///< what kernels have allocated, until the device is reset
   uint64_t lane_instructions_ = 0;
   double seconds_ = 0;
 };

@@ -112,6 +112,7 @@ ASSAY_CUDA int cudaInitDevice(int, unsigned, unsigned) {
   return kSuccess;
 }
 ASSAY_CUDA int cudaDeviceReset() {
+  Device::get().reset_heap();
   return kSuccess;
 }
 ASSAY_CUDA int cudaDeviceSynchronize() {

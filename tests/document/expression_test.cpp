@@ -29,6 +29,8 @@ TEST(Expression, HasTheValueThatItsArithmeticSays) {
       {"packed ? 3 : 5", 5},
       {"chunks(16)", 9},  // 7 + 0 + 2: each sequence has its own partial chunk
       {"chunks(1)", 117},
+      {"!packed && !(T == 3)", 1},
+      {"!T == 0", 1},
       {"-2^2", -4},
       {"2^3^2", 512},
       {"2^-1", 0.5},

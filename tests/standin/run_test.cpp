@@ -57,6 +57,31 @@ TEST(Run, TheDeviceIsTheOneThatIsAskedFor) {
   EXPECT_EQ(a100.out.find("8.0 108 166912 NVIDIA A100"), 0u) << a100.out;
 }
 
+TEST(Run, ObjectsOfTheDeviceHeapLiveFromLaunchToLaunch) {
+  const ScratchFolder here;
+  for (const char* checks : {"all", "none"}) {
+    const Ran ran = run_program(std::string("--checks ") + checks, "runtime_program heap good", here);
+    EXPECT_EQ(ran.status, 0) << checks << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("3 launches of 3 kernels"), ran.out.npos) << ran.out;
+  }
+}
+
+TEST(Run, FaultsOnObjectsOfEarlierLaunchesAreTold) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"past", "0 bytes past the end of an object of 40 bytes of the device's heap"},
+      {"freed", "byte 0 of an object of 40 bytes of the device's heap that was freed"},
+      {"twice",
+       "where no object of the device's heap begins: byte 0 of an object of 40 bytes of the device's heap "
+       "that was freed"},
+      {"unwritten", "never written"}};
+  const ScratchFolder here;
+  for (const auto& [fault, said] : faults) {
+    const Ran ran = run_program("", std::string("runtime_program heap ") + fault, here);
+    EXPECT_EQ(ran.status, 1) << fault << ran.out;
+    EXPECT_NE(ran.out.find(said), ran.out.npos) << fault << ran.out;
+  }
+}
+
 TEST(Run, WhatIsNotSupportedIsSaidAndNoPass) {
   const ScratchFolder here;
   const Ran ran = run_program("", "runtime_program refused", here);

@@ -132,6 +132,35 @@ static bool variable_race() {
   return cudaDeviceSynchronize() == cudaSuccess;
 }
 
+// An object of the device's heap: made by one launch, used and freed by later ones.
+__device__ int* object;
+__global__ void make_object(bool filled) {
+  object = static_cast<int*>(malloc(10 * sizeof(int)));
+  for (int i = 0; i < 10 && filled; ++i) object[i] = i;
+}
+__global__ void sum_object(int count, int* to) {
+  int sum = 0;
+  if (object[0] == 77) return;
+  for (int i = 0; i < count; ++i) sum += object[i];
+  *to = sum;
+}
+__global__ void free_object() {
+  free(object);
+}
+
+static bool heap(const char* fault) {
+  int* sum;
+  int got = 0;
+  if (cudaMalloc(&sum, sizeof got) != cudaSuccess) return false;
+  make_object<<<1, 1>>>(std::strcmp(fault, "unwritten") != 0);
+  if (std::strcmp(fault, "freed") == 0) free_object<<<1, 1>>>();
+  sum_object<<<1, 1>>>(std::strcmp(fault, "past") == 0 ? 11 : 10, sum);
+  free_object<<<1, 1>>>();
+  if (std::strcmp(fault, "twice") == 0) free_object<<<1, 1>>>();
+  if (cudaDeviceSynchronize() != cudaSuccess) return false;
+  return cudaMemcpy(&got, sum, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess && got == 45;
+}
+
 int main(int, char** argv) {
   const char* const step = argv[1];
   if (std::strcmp(step, "memory") == 0) return !memory();
@@ -140,5 +169,6 @@ int main(int, char** argv) {
   if (std::strcmp(step, "variables") == 0) return !variables();
   if (std::strcmp(step, "variable-race") == 0) return !variable_race();
   if (std::strcmp(step, "loaded-module") == 0) return !loaded_module();
+  if (std::strcmp(step, "heap") == 0) return !heap(argv[2]);
   return 2;
 }

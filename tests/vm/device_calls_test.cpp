@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/vm/memory.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
@@ -86,19 +87,65 @@ TEST(DeviceCalls, MallocGivesNullWhereTheHeapIsFullAndFreeRefusesWhatIsNoObject)
   EXPECT_TRUE(twice.trap);
 }
 
-TEST(DeviceCalls, TheHeapGivesWhatWasFreedAgainAndNothingTwice) {
+TEST(DeviceCalls, AnAccessPastAnObjectOrAfterItsEndTraps) {
+  const std::string made = "mov.u64 %rd1, 40;\n" + kAllocate;
+  const std::pair<std::string, const char*> cases[] = {
+      {made + "ld.u32 %d, [%rd2+40];\n", "0 bytes past the end of an object of 40 bytes"},
+      {made + "ld.v2.u32 {%d, %r1}, [%rd2+40];\n", "0 bytes past the end of an object of 40 bytes"},
+      {made + "st.u32 [%rd2+44], %a;\n", "4 bytes past the end of an object of 40 bytes"},
+      {made + kFree + "ld.u32 %d, [%rd2+8];\n",
+       "byte 8 of an object of 40 bytes of the device's heap that was freed"},
+      {made + "ld.u32 %d, [%rd2+4096];\n", "past the end of an object of 40 bytes"}};
+  for (const auto& [body, message] : cases) {
+    const Outcome outcome = run_small({.declarations = kDeclared, .body = body, .threads = 1});
+    ASSERT_TRUE(outcome.trap) << body;
+    EXPECT_EQ(outcome.trap->kind, TrapKind::out_of_bounds);
+    EXPECT_NE(outcome.trap->message.find(message), std::string::npos) << outcome.trap->message;
+  }
+  EXPECT_FALSE(run_small({.declarations = kDeclared, .body = made + "ld.u32 %d, [%rd2+36];\n" + kFree}).trap);
+}
+
+TEST(DeviceCalls, TheHeapGivesWhatWasFreedAgainWhereThereIsNoMoreAndNothingTwice) {
   DeviceCalls calls;
-  calls.heap = 4096;
+  calls.heap.written.assign(DeviceHeap::size, 1);
   const uint64_t first = calls.allocate(1), second = calls.allocate(100), third = calls.allocate(0);
-  EXPECT_EQ(first, 4096u);
-  EXPECT_EQ(second, 4096u + 16);
-  EXPECT_EQ(third, 4096u + 16 + 112);
+  EXPECT_EQ(first, heap_base);
+  EXPECT_EQ(second, heap_base + 32);
+  EXPECT_EQ(third, heap_base + 32 + 128);
   EXPECT_TRUE(calls.release(second));
   EXPECT_FALSE(calls.release(second));
-  EXPECT_EQ(calls.allocate(113), third + 16);
+  EXPECT_EQ(calls.allocate(100), third + 32) << "no object yet where one was freed";
+  const uint64_t rest = DeviceHeap::size - 320 - 16;
+  EXPECT_NE(calls.allocate(rest), 0u);
+  EXPECT_EQ(calls.allocate(113), 0u);
+  EXPECT_TRUE(calls.reaches_object(0, 1, false));
+  EXPECT_EQ(calls.heap.written[32], 1);
   EXPECT_EQ(calls.allocate(112), second);
+  EXPECT_EQ(calls.heap.written[32], 0) << "what was written there is nobody's";
   EXPECT_EQ(calls.allocate(~uint64_t{0} - 20), 0u);
   EXPECT_TRUE(calls.release(0));
+}
+
+TEST(DeviceCalls, AProcessKeepsWhatTheFirstOfItsProgramsLeaves) {
+  const std::string make = "mov.u64 %rd1, 8;\n" + kAllocate + "st.u32 [%rd2], %a;\n";
+  std::shared_ptr<const DeviceHeap> heap;
+  {
+    HeapOfProcess process(nullptr);
+    run_small({.declarations = kDeclared, .body = make, .a = {7}, .threads = 1});
+    run_small({.declarations = kDeclared, .body = make + kFree, .threads = 1});
+    heap = process.after();
+  }
+  ASSERT_TRUE(heap);
+  EXPECT_EQ(heap->objects.size(), 1u);
+  EXPECT_EQ(HeapOfProcess::current(), nullptr);
+  const HeapOfProcess process(heap);
+  const std::string load = "mov.u64 %rd2, 0x60000000000; ld.u32 %d, [%rd2+OFFSET];\n";
+  const auto at = [&](const char* offset) {
+    std::string body = load;
+    return body.replace(body.find("OFFSET"), 6, offset);
+  };
+  EXPECT_EQ(first_word({.body = at("0"), .threads = 1}), 7u) << "an entry that takes no memory itself";
+  EXPECT_TRUE(run_small({.body = at("8"), .threads = 1}).trap);
 }
 
 /// Block b waits until block b + 1 has set its word of `flags`, then sets its own; the last one waits for

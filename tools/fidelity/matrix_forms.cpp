@@ -129,16 +129,17 @@ struct Access {
 
 constexpr int swizzle_bytes[] = {16, 128, 64, 32};
 
-/// Strides of a dense matrix of `lines` rows (columns), 32 bytes of k: leading, stride and size in bytes.
+/// Strides of a dense matrix of `lines` rows (columns), `eights` times 16 bytes (eight lines) of k: leading,
+/// stride and size in bytes.
 struct Strides {
   int leading, stride, size;
 };
-Strides strides_of(const Access& access, bool mn_major, int lines) {
+Strides strides_of(const Access& access, bool mn_major, int lines, int eights) {
   const int width = swizzle_bytes[access.swizzle], atom = 8 * width;
-  if (access.swizzle == 0) return {128, 256, 256 * (lines / 8)};
+  if (access.swizzle == 0) return {128, 128 * eights, 128 * eights * (lines / 8)};
   if (!mn_major) return {16, atom, atom * (lines / 8)};
   const int per_atom = width / 2;  // 16-bit rows
-  return {2 * atom, atom, 2 * atom * ((lines + per_atom - 1) / per_atom)};
+  return {eights * atom, atom, eights * atom * ((lines + per_atom - 1) / per_atom)};
 }
 
 /// Text that leaves a descriptor in `to` of the matrix at byte `offset` of %matrices.
@@ -152,11 +153,19 @@ std::string describe(const std::string& to, int offset, const Access& access, co
       offset, to, to, to, fixed);
 }
 
-/// wgmma.mma_async.sync.aligned.SHAPE.D.A.B{.satfinite}
+/// The parts of a wgmma's name without .sp; what they say.
+std::vector<std::string> dense_parts(const std::string& name, MatrixForm& matrix) {
+  std::vector<std::string> parts = parts_of(name);
+  matrix.sparse = parts[2] == "sp";
+  if (matrix.sparse) parts.erase(parts.begin() + 2);
+  return parts;
+}
+
+/// wgmma.mma_async{.sp}.sync.aligned.SHAPE.D.A.B{.satfinite}
 Form multiply_async(const std::string& name, const Access& access) {
   Form form{.name = name};
-  const std::vector<std::string> parts = parts_of(name);
   MatrixForm matrix;
+  const std::vector<std::string> parts = dense_parts(name, matrix);
   matrix.warpgroup = true;
   matrix.set_shape(parts[4]);
   matrix.sum = *vm::element_named(parts[5]);
@@ -168,8 +177,8 @@ Form multiply_async(const std::string& name, const Access& access) {
   operands(form, 4, matrix.sum, 2);
   const int sums = matrix.sum_registers();
   const std::string d = results(form, sums, matrix.sum);
-  const Strides of_a = strides_of(access, access.a_by_column, 64),
-                of_b = strides_of(access, access.b_by_row, matrix.columns());
+  const Strides of_a = strides_of(access, access.a_by_column, 64, 2),
+                of_b = strides_of(access, access.b_by_row, matrix.columns(), matrix.sparse ? 4 : 2);
   const int b_offset = (of_a.size + 1023) / 1024 * 1024;
   form.group = 128;
   form.matrix_bytes = b_offset + of_b.size;
@@ -178,12 +187,18 @@ Form multiply_async(const std::string& name, const Access& access) {
   form.body += fmt::format("add.u32 %x2, %matrices, {};\n", b_offset) + fill("%x2", of_b.size, 4, 128, "%x1");
   for (int i = 0; i < sums; ++i) form.body += fmt::format("mov.b32 %d{}, %a{};\n", i, 8 + i % 4);
   form.body += describe("%y0", 0, access, of_a) + describe("%y1", b_offset, access, of_b);
+  if (matrix.sparse) {
+    form.body += metadata_of(fmt::format("%a{}", form.operands.size()), matrix.a);
+    form.operands.push_back({Type::b32, Draw::crossed, 3});
+  }
   // One time in four D = A B.
   form.body +=
       "shr.u32 %x0, %step, 3;\nand.b32 %x0, %x0, 3;\nsetp.ne.u32 %p0, %x0, 0;\n"
       "fence.proxy.async;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
-  form.body += fmt::format("{} {{{}}}, {}, %y1, %p0", name, d,
+  form.body += fmt::format("{} {{{}}}, {}, %y1, ", name, d,
                            access.a_in_registers ? "{" + a + "}" : std::string("%y0"));
+  if (matrix.sparse) form.body += fmt::format("%x2, {}, ", matrix.tiles % vm::selectors_of(matrix));
+  form.body += "%p0";
   if (!integer) form.body += fmt::format(", {}, {}", access.negate_a ? -1 : 1, access.negate_b ? -1 : 1);
   if (sixteen && !access.a_in_registers) form.body += fmt::format(", {}", access.a_by_column ? 1 : 0);
   if (sixteen) form.body += fmt::format(", {}", access.b_by_row ? 1 : 0);
@@ -193,8 +208,8 @@ Form multiply_async(const std::string& name, const Access& access) {
 
 /// The columns of a shape choose how its operands are given, so that a family of 32 shapes has every kind.
 Access access_of(const std::string& name) {
-  const std::vector<std::string> parts = parts_of(name);
   MatrixForm matrix;
+  const std::vector<std::string> parts = dense_parts(name, matrix);
   matrix.set_shape(parts[4]);
   const int i = matrix.tiles;
   const bool integer = parts[5] == "s32", sixteen = format_of(*vm::element_named(parts[6])).bits == 16;
@@ -203,6 +218,8 @@ Access access_of(const std::string& name) {
   access.negate_b = !integer && i / 8 % 2 == 1;
   access.a_by_column = sixteen && !access.a_in_registers && i / 4 % 2 == 1;
   access.b_by_row = sixteen && (i / 4 + i / 2) % 2 == 1;
+  // Under a sparse A a K-major column of B has 64 bytes; how those lie in swizzled lines of 32 is not said.
+  if (matrix.sparse && access.swizzle == 3 && !access.b_by_row) access.swizzle = i / 4 % 3;
   return access;
 }
 

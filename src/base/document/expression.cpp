@@ -153,7 +153,10 @@ class Reader {
 
   double signed_one() {
     if (++depth_ > kDeepest) throw Fault{"It is nested too deep."};
-    const double value = take("-") ? -signed_one() : take("+") ? signed_one() : power();
+    const double value = take("-")   ? -signed_one()
+                         : take("+") ? signed_one()
+                         : take("!") ? static_cast<double>(signed_one() == 0)
+                                     : power();
     --depth_;
     return value;
   }

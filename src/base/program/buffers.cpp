@@ -43,6 +43,7 @@ class Gathering {
     if (workspace.bytes < 0) fail("workspace {} has a negative size", workspace.name);
     Buffer made{.name = workspace.name, .use = Buffer::Use::workspace, .bytes = workspace.bytes};
     if (const Buffer* copied = find(workspace.copy_of)) made.shape = copied->shape;
+    if (!workspace.axes.empty()) made.shape.axes = workspace.axes;
     add(std::move(made));
   }
 

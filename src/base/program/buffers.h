@@ -12,7 +12,7 @@ struct Buffer {
 
   std::string name;
   Use use = Use::workspace;
-  Tensor shape;  ///< without data; a workspace that is no copy of an input has no name there
+  Tensor shape;  ///< without data; a workspace that is no copy of a tensor has no name there
   int64_t bytes = 0;
   const Tensor* contents = nullptr;      ///< before the first launch; null: Program::poison
   const TensorLayout* layout = nullptr;  ///< of an input that is a view

@@ -18,13 +18,15 @@ namespace assay {
 struct Workspace {
   std::string name;
   int64_t bytes = 0;
-  std::string copy_of;  ///< input whose elements it holds row by row; empty: none
+  std::string copy_of;     ///< input or output whose elements it holds row by row; empty: none
+  std::vector<Axis> axes;  ///< those elements' where its rows are others; empty: as there
 };
 template <typename Io>
 void fields(Io& io, Workspace& x) {
   ASSAY_FIELD(name);
   ASSAY_FIELD(bytes);
   ASSAY_FIELD(copy_of);
+  ASSAY_FIELD(axes);
 }
 
 struct Launch {

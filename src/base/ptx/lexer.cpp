@@ -5,14 +5,28 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 #include "src/base/numerics/bad_input.h"
 
 namespace assay::ptx {
 namespace {
 
+/// By character: does it belong to a name, to an opcode.
+struct Characters {
+  bool name[256] = {}, opcode[256] = {};
+  constexpr Characters() {
+    for (int c = 0; c < 256; ++c) {
+      name[c] =
+          (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
+      opcode[c] = name[c] || c == '.' || c == ':';
+    }
+  }
+};
+constexpr Characters characters;
+
 bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+  return characters.name[static_cast<unsigned char>(c)];
 }
 
 /// 'c', or '\xff' where it would not print.
@@ -30,10 +44,10 @@ constexpr size_t longest_message = 240;
 
 Lexer::Lexer(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
 
-void Lexer::skip_blank() {
+void Lexer::skip_comments() {
   while (position_ < text_.size()) {
     const char c = text_[position_];
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\0') {
+    if (is_blank(c)) {
       ++position_;
     } else if (c == '/' && text_.substr(position_, 2) == "//") {
       const size_t end = text_.find('\n', position_);
@@ -54,21 +68,6 @@ bool Lexer::in_inline_assembly() {
     assembly_end_ = std::min(text_.find("// end inline asm", assembly_begin_), text_.size());
   }
   return assembly_begin_ < position_;
-}
-
-bool Lexer::at_end() {
-  skip_blank();
-  return position_ >= text_.size();
-}
-
-char Lexer::peek() {
-  return at_end() ? '\0' : text_[position_];
-}
-
-bool Lexer::accept(char c) {
-  if (peek() != c) return false;
-  ++position_;
-  return true;
 }
 
 void Lexer::expect(char c) {
@@ -102,7 +101,7 @@ std::string_view Lexer::directive() {
 std::string_view Lexer::opcode() {
   skip_blank();
   size_t end = position_;
-  while (end < text_.size() && (is_name_char(text_[end]) || text_[end] == '.' || text_[end] == ':')) ++end;
+  while (end < text_.size() && characters.opcode[static_cast<unsigned char>(text_[end])]) ++end;
   const std::string_view found = text_.substr(position_, end - position_);
   position_ = end;
   return found;
@@ -125,7 +124,7 @@ Literal Lexer::literal() {
                                  (text_[end - 1] == 'e' || text_[end - 1] == 'E') &&
                                  text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X")))
     ++end;
-  std::string word(text_.substr(start, end - start));
+  const std::string_view word = text_.substr(start, end - start);
   if (word.empty()) fail("expected a number");
   Literal result;
   const bool hex_float =
@@ -138,10 +137,10 @@ Literal Lexer::literal() {
     result.is_float = true;
     result.float_bytes = word[1] == 'f' || word[1] == 'F' ? 4 : 8;
     if (word.size() != 2 + 2u * result.float_bytes)
-      fail("float literal " + word + " has a wrong number of digits");
+      fail("float literal " + std::string(word) + " has a wrong number of digits");
     if (negative) result.bits ^= result.float_bytes == 4 ? 0x80000000u : 0x8000000000000000u;
-  } else if (word.find('.') != std::string::npos ||
-             (word.find_first_of("eE") != std::string::npos && word.substr(0, 2) != "0x" &&
+  } else if (word.find('.') != std::string_view::npos ||
+             (word.find_first_of("eE") != std::string_view::npos && word.substr(0, 2) != "0x" &&
               word.substr(0, 2) != "0X")) {
     double value = 0;
     parsed = std::from_chars(first, last, value);
@@ -161,7 +160,7 @@ Literal Lexer::literal() {
     parsed = std::from_chars(first + (base == 16 || base == 2 ? 2 : 0), last, result.bits, base);
     if (negative) result.bits = 0 - result.bits;
   }
-  if (parsed.ec != std::errc() || parsed.ptr != last) fail("malformed number " + word);
+  if (parsed.ec != std::errc() || parsed.ptr != last) fail("malformed number " + std::string(word));
   position_ = end;
   return result;
 }
@@ -169,18 +168,28 @@ Literal Lexer::literal() {
 int64_t Lexer::integer() {
   if (!number_next()) fail("expected a number");
   const size_t start = position_;
+  constexpr size_t kShort = 18;  // digits of no more than 63 bits
+  size_t end = start;
+  int64_t decimal = 0;
+  for (; end < text_.size() && text_[end] >= '0' && text_[end] <= '9' && end < start + kShort; ++end)
+    decimal = 10 * decimal + (text_[end] - '0');
+  const bool ends = end == text_.size() || !characters.opcode[static_cast<unsigned char>(text_[end])];
+  if (ends && end > start && (text_[start] != '0' || end == start + 1)) {
+    position_ = end;
+    return decimal;
+  }
   const Literal value = literal();
   if (value.is_float) fail_at(start, "expected an integer");
   return static_cast<int64_t>(value.bits);
 }
 
-int64_t Lexer::integer(const std::string& what, int64_t least, int64_t most) {
+int64_t Lexer::integer(std::string_view what, int64_t least, int64_t most) {
   if (!number_next()) fail("expected a number");
   const size_t start = position_;
   const int64_t value = integer();
   if (value >= least && value <= most) return value;
   fail_at(start,
-          what + std::string(" is not between ") + std::to_string(least) + " and " + std::to_string(most));
+          std::string(what) + " is not between " + std::to_string(least) + " and " + std::to_string(most));
 }
 
 std::string Lexer::quoted() {
@@ -237,11 +246,13 @@ void Lexer::advance_to(size_t position) {
     const size_t end_of_last = position > 0 ? text_.rfind('\n', position - 1) : std::string_view::npos;
     line_start_ = end_of_last == std::string_view::npos ? 0 : end_of_last + 1;
   }
-  for (; line_position_ < position && line_position_ < text_.size(); ++line_position_)
-    if (text_[line_position_] == '\n') {
-      ++line_;
-      line_start_ = line_position_ + 1;
-    }
+  const size_t end = std::min(position, text_.size());
+  for (size_t at; line_position_ < end; line_position_ = at + 1, line_start_ = at + 1, ++line_) {
+    const void* found = std::memchr(text_.data() + line_position_, '\n', end - line_position_);
+    if (!found) break;
+    at = static_cast<size_t>(static_cast<const char*>(found) - text_.data());
+  }
+  line_position_ = std::max(line_position_, end);
 }
 
 int Lexer::line() {

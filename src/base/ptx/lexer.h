@@ -18,11 +18,18 @@ class Lexer {
   Lexer(std::string_view text, std::string path);
 
   /// True at the end of the text (after white space and comments).
-  bool at_end();
+  bool at_end() {
+    skip_blank();
+    return position_ >= text_.size();
+  }
   /// Next character after white space, '\0' at the end.
-  char peek();
+  char peek() { return at_end() ? '\0' : text_[position_]; }
   /// Consumes `c` if it is next.
-  bool accept(char c);
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++position_;
+    return true;
+  }
   void expect(char c);
   /// A name: letters, digits, _ and $, optionally starting with %. Empty if none is next.
   std::string_view name();
@@ -35,7 +42,7 @@ class Lexer {
   Literal literal();
   int64_t integer();
   /// An integer of [least, most]; `what` names it in the message.
-  int64_t integer(const std::string& what, int64_t least, int64_t most);
+  int64_t integer(std::string_view what, int64_t least, int64_t most);
   std::string quoted();
   /// Skips to just after the matching '}' of a '{' that was consumed.
   void skip_braces();
@@ -61,7 +68,14 @@ class Lexer {
   [[noreturn]] void fail_at(size_t position, const std::string& what);
 
  private:
-  void skip_blank();
+  static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\0';
+  }
+  void skip_blank() {
+    while (position_ < text_.size() && is_blank(text_[position_])) ++position_;
+    if (position_ < text_.size() && text_[position_] == '/') skip_comments();
+  }
+  void skip_comments();
   void advance_to(size_t position);
 
   std::string_view text_;

@@ -1,7 +1,8 @@
 // Recursive-descent parser of PTX. Used through ptx::parse (program.h).
 #pragma once
 #include <array>
-#include <map>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,15 +21,25 @@ class Parser {
   Module module();
 
  private:
+  /// Names are looked up as they stand in the text.
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  template <class T>
+  using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
   /// .reg .b32 %r<9>: registers %r0 to %r8, made when they are first named.
   struct RegisterRange {
+    std::string_view name;  ///< "%r"
     Type type = Type::none;
     int64_t count = 0;
+    std::vector<int32_t> made;  ///< by number, as far as any is: its register, or -1
   };
   struct Scope {
     int parent = -1, depth = 0;
-    std::unordered_map<std::string, RegisterRange> register_ranges;
-    std::unordered_map<std::string, int32_t> registers, variables, labels;
+    std::vector<RegisterRange> register_ranges;
+    ByName<int32_t> registers;  ///< declared by their own names
+    ByName<int32_t> variables, labels;
     std::unordered_map<std::string, std::vector<std::string>> branch_tables;
     std::unordered_set<std::string> prototypes;  ///< .callprototype and .calltargets
   };
@@ -58,8 +69,8 @@ class Parser {
   void statement();
   void open_scope(size_t position);
   void registers();
-  bool find_register(Scope& scope, const std::string& name, Operand& result);
-  int32_t make_register(Scope& scope, std::string name, Type type);
+  bool find_register(Scope& scope, std::string_view name, Operand& result);
+  int32_t make_register(std::string_view name, Type type);
   void loc_directive();
   void branch_targets(const std::string& name);
   void instruction();
@@ -68,9 +79,9 @@ class Parser {
   Operand simple_operand();
   Operand address();
   Operand named();
-  Operand special(const std::string& name, size_t position);
+  Operand special(std::string_view name, size_t position);
   Operand list(char close);
-  bool resolve_name(const std::string& name, Operand& result);
+  bool resolve_name(std::string_view name, Operand& result);
   void resolve_labels();
   void resolve_label(Operand& operand, const LabelUse& use);
   int32_t target_of(const std::string& name, const LabelUse& use);
@@ -85,14 +96,24 @@ class Parser {
   std::vector<Scope> scopes_;
   int scope_ = -1;
   std::vector<LabelUse> label_uses_;
-  std::unordered_map<std::string, int32_t> module_variables_;
+  ByName<int32_t> module_variables_;
   std::unordered_map<std::string, size_t> function_index_;
-  std::unordered_map<std::string, Form> forms_;          ///< by opcode
-  std::unordered_map<int64_t, int32_t> file_numbers_;    ///< PTX .file number -> index
-  std::unordered_map<std::string, int32_t> parameters_;  ///< of the current function: inputs, then returns
+  std::unordered_map<std::string, Form> forms_;        ///< by opcode
+  std::unordered_map<int64_t, int32_t> file_numbers_;  ///< PTX .file number -> index
+  ByName<int32_t> parameters_;                         ///< of the current function: inputs, then returns
   std::unordered_map<std::string, int32_t> commented_sites_;      ///< text of a call site -> Module::lines
   std::vector<std::pair<int32_t, std::string>> commented_files_;  ///< line, its file's last name
-  std::map<std::array<int32_t, 3>, int32_t> line_numbers_;  ///< file, line, column -> last of Module::lines
+  struct PlaceHash {
+    size_t operator()(const std::array<int32_t, 3>& place) const {
+      uint64_t hash = 0;
+      for (const int32_t number : place)
+        hash = (hash ^ static_cast<uint32_t>(number)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32;
+      return hash;
+    }
+  };
+  /// File, line, column -> last of Module::lines.
+  std::unordered_map<std::array<int32_t, 3>, int32_t, PlaceHash> line_numbers_;
+  std::vector<Operand> operands_;          ///< of the instruction that is being read
   std::vector<size_t> address_positions_;  ///< of address initialisers, in the order of the text
   int operand_depth_ = 0;
   int32_t current_line_ = -1;

@@ -2,6 +2,7 @@
 // parser_operands.cpp.
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/parser.h"
@@ -82,9 +83,10 @@ void Parser::statement() {
     } while (lex_.accept(','));
     return lex_.expect(';');
   }
-  const std::string name(lex_.name());
-  if (!name.empty() && lex_.peek() == ':') {
+  const std::string_view as_written = lex_.name();
+  if (!as_written.empty() && lex_.peek() == ':') {
     lex_.expect(':');
+    const std::string name(as_written);
     if (lex_.peek() != ':') {
       if (lex_.peek() == '.') {
         const size_t at = lex_.position();
@@ -124,49 +126,62 @@ void Parser::registers() {
   Scope& scope = scopes_[static_cast<size_t>(scope_)];
   do {
     const size_t at = lex_.next_position();
-    const std::string name(lex_.name());
+    const std::string_view name = lex_.name();
     if (name.empty()) lex_.fail("expected a register name");
     bool is_new = false;
     if (lex_.accept('<')) {
       const int64_t count = lex_.integer("the number of registers", 0, most_registers);
       lex_.expect('>');
-      is_new = scope.register_ranges.try_emplace(name, RegisterRange{*type, count}).second;
+      is_new = std::none_of(scope.register_ranges.begin(), scope.register_ranges.end(),
+                            [&](const RegisterRange& range) { return range.name == name; });
+      if (is_new) scope.register_ranges.push_back({name, *type, count, {}});
     } else {
       Operand known;
       is_new = !find_register(scope, name, known);
-      if (is_new) make_register(scope, name, *type);
+      if (is_new) scope.registers.emplace(name, make_register(name, *type));
     }
-    if (!is_new) lex_.fail_at(at, "register " + name + " is declared twice");
+    if (!is_new) lex_.fail_at(at, "register " + std::string(name) + " is declared twice");
   } while (lex_.accept(','));
   lex_.expect(';');
 }
 
-int32_t Parser::make_register(Scope& scope, std::string name, Type type) {
+int32_t Parser::make_register(std::string_view name, Type type) {
   const auto index = static_cast<int32_t>(function_->registers.size());
-  scope.registers[name] = index;
-  function_->registers.push_back(Register{std::move(name), type});
+  function_->registers.push_back(Register{std::string(name), type});
   return index;
 }
 
-/// By its name, or as a member of a range: "%r12" is number 12 of "%r<20>" or number 2 of "%r1<5>".
-bool Parser::find_register(Scope& scope, const std::string& name, Operand& result) {
+/// By its name, or as a member of a range: "%r12" is number 12 of "%r<20>" or number 2 of "%r1<5>", and stays
+/// what it was first.
+bool Parser::find_register(Scope& scope, std::string_view name, Operand& result) {
   result.kind = Operand::Kind::reg;
-  if (const auto found = scope.registers.find(name); found != scope.registers.end()) {
-    result.reg = found->second;
-    return true;
-  }
+  if (!scope.registers.empty())
+    if (const auto found = scope.registers.find(name); found != scope.registers.end()) {
+      result.reg = found->second;
+      return true;
+    }
   if (scope.register_ranges.empty()) return false;
+  RegisterRange* member_of = nullptr;
+  size_t member = 0;
   int64_t number = 0, unit = 1;
   for (size_t at = name.size(); at-- > 1 && name[at] >= '0' && name[at] <= '9' && unit <= most_registers;
        unit *= 10) {
     number += (name[at] - '0') * unit;
     if (name[at] == '0' && at + 1 < name.size()) continue;  // no number starts with 0
-    const auto range = scope.register_ranges.find(name.substr(0, at));
-    if (range == scope.register_ranges.end() || number >= range->second.count) continue;
-    result.reg = make_register(scope, name, range->second.type);
-    return true;
+    const auto index = static_cast<size_t>(number);
+    for (RegisterRange& range : scope.register_ranges) {
+      if (number >= range.count || range.name != name.substr(0, at)) continue;
+      if (index < range.made.size() && range.made[index] >= 0) {
+        result.reg = range.made[index];
+        return true;
+      }
+      if (!member_of) member_of = &range, member = index;
+    }
   }
-  return false;
+  if (!member_of) return false;
+  if (member >= member_of->made.size()) member_of->made.resize(member + 1, -1);
+  result.reg = member_of->made[member] = make_register(name, member_of->type);
+  return true;
 }
 
 /// .loc file line column{, function_name label{+offset}, inlined_at file line column}
@@ -177,7 +192,7 @@ void Parser::loc_directive() {
   const int32_t file = number(), line = number(), column = number();
   int32_t inlined_at = commented_site(lex_.rest_of_line());
   while (lex_.accept(',')) {
-    const std::string word(lex_.name());
+    const std::string_view word = lex_.name();
     if (word == "function_name") {
       if (lex_.name().empty()) lex_.fail("expected a label after function_name");
       if (lex_.accept('+')) lex_.integer();
@@ -188,7 +203,7 @@ void Parser::loc_directive() {
       inlined_at =
           known != line_numbers_.end() ? known->second : line_index(site_file, site_line, site_column, -1);
     } else {
-      lex_.fail("unknown attribute of .loc: " + word);
+      lex_.fail("unknown attribute of .loc: " + std::string(word));
     }
   }
   if (!counts_assembly) current_line_ = line_index(file, line, column, inlined_at);
@@ -256,23 +271,26 @@ void Parser::instruction() {
   if (lex_.accept('@')) {
     made.predicate_negated = lex_.accept('!');
     const size_t at = lex_.next_position();
-    const std::string name(lex_.name());
+    const std::string_view name = lex_.name();
     Operand guard;
     if (!resolve_name(name, guard) || guard.kind != Operand::Kind::reg)
-      lex_.fail_at(at, "unknown predicate " + name);
+      lex_.fail_at(at, "unknown predicate " + std::string(name));
     made.predicate = guard.reg;
   }
   made.opcode = std::string(lex_.opcode());
   if (made.opcode.empty()) lex_.fail("expected an instruction");
   while (lex_.accept('.')) made.opcode += "." + std::string(lex_.opcode());  // "xor  .b32"
+  operands_.clear();
   while (!lex_.accept(';')) {
-    made.operands.push_back(operand());
+    operands_.push_back(operand());
     if (lex_.peek() != ';') lex_.expect(',');
   }
+  made.operands.assign(std::move_iterator(operands_.begin()), std::move_iterator(operands_.end()));
   made.form = form(made);
   function_->body.push_back(std::move(made));
   const Instruction& added = function_->body.back();
   for (size_t i = 0; i < added.operands.size(); ++i) {
+    if (added.operands[i].kind != Operand::Kind::label && added.operands[i].elements.empty()) continue;
     std::vector<size_t> path{i};
     note_labels(added.operands[i], path, start);
   }

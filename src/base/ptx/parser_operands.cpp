@@ -39,7 +39,7 @@ Operand Parser::simple_operand() {
     return result;
   }
   const size_t start = lex_.next_position();
-  const std::string name(lex_.name());
+  const std::string_view name = lex_.name();
   if (name.empty()) lex_.fail("expected an operand");
   if (name == "_") {
     Operand result;
@@ -107,7 +107,7 @@ Operand Parser::address() {
 /// function.
 Operand Parser::named() {
   const size_t at = lex_.next_position();
-  const std::string name(lex_.name());
+  const std::string_view name = lex_.name();
   Operand result;
   if (name.empty()) lex_.fail("expected a name");
   if (resolve_name(name, result)) return result;
@@ -118,7 +118,7 @@ Operand Parser::named() {
 }
 
 /// %tid.x, %laneid: vectors need a component, the others have none.
-Operand Parser::special(const std::string& name, size_t position) {
+Operand Parser::special(std::string_view name, size_t position) {
   static constexpr std::string_view vectors[] = {
       "%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"};
   static constexpr std::string_view scalars[] = {"%laneid",
@@ -156,15 +156,15 @@ Operand Parser::special(const std::string& name, size_t position) {
   if (in(vectors)) {
     const std::string component(lex_.directive());
     if (component.size() != 1 || component.find_first_of("xyzw") != 0)
-      lex_.fail_at(position, name + " needs one of its components .x, .y, .z");
+      lex_.fail_at(position, std::string(name) + " needs one of its components .x, .y, .z");
     result.name += "." + component;
   } else if (!in(scalars) && !numbered) {
-    lex_.fail_at(position, "register " + name + " is not declared");
+    lex_.fail_at(position, "register " + std::string(name) + " is not declared");
   }
   return result;
 }
 
-bool Parser::resolve_name(const std::string& name, Operand& result) {
+bool Parser::resolve_name(std::string_view name, Operand& result) {
   for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
     Scope& here = scopes_[static_cast<size_t>(scope)];
     if (find_register(here, name, result)) return true;

@@ -69,6 +69,8 @@ std::vector<int32_t> CallGraph::reached_from(int32_t function) const {
 }
 
 void CallGraph::find_addresses(const ptx::Module& module) {
+  const auto is_entry = [](const ptx::Function& function) { return function.entry; };
+  if (std::all_of(module.functions.begin(), module.functions.end(), is_entry)) return;  // none can be called
   std::vector<char> taken(module.functions.size(), 0);
   auto mark = [&](int32_t function) {
     if (function >= 0) taken[static_cast<size_t>(function)] = 1;

@@ -60,9 +60,9 @@ class BlockCells {
  public:
   using Cell = typename Cells::Cell;
 
-  /// Registers start as `unwritten`; immediates and special registers as blank cells.
-  void begin_registers(const Block& block, const Cell& unwritten) {
-    begin_registers(block.warps.size(), *block.context->code, unwritten);
+  /// Registers start as `unwritten`; immediates and special registers as `constant`.
+  void begin_registers(const Block& block, const Cell& unwritten, const Cell& constant = {}) {
+    begin_registers(block.warps.size(), *block.context->code, unwritten, constant);
   }
   void begin_local(const Block& block, const Cell& unwritten) {
     begin_local(block.warps.size(), *block.context->code, unwritten);
@@ -70,10 +70,15 @@ class BlockCells {
   void begin_shared(const Block& block, const Cell& unwritten) {
     shared_.reset(block.shared.size() / granule + 1, unwritten);
   }
-  /// All parts of a block that is known from a log; constants too are `blank`.
+  /// All parts.
+  void begin(const Block& block, const Cell& unwritten, const Cell& constant = {}) {
+    begin_registers(block, unwritten, constant);
+    begin_local(block, unwritten);
+    begin_shared(block, unwritten);
+  }
+  /// Of a block that is known from a log; constants too are `blank`.
   void begin(size_t warps, const Code& code, uint64_t shared_bytes, const Cell& blank) {
-    begin_registers(warps, code, blank);
-    for (OfWarp& warp : warps_) warp.registers.fill(0, warp.registers.size(), blank);
+    begin_registers(warps, code, blank, blank);
     begin_local(warps, code, blank);
     shared_.reset(shared_bytes / granule + 1, blank);
   }
@@ -97,10 +102,10 @@ class BlockCells {
   }
 
  private:
-  void begin_registers(size_t warps, const Code& code, const Cell& unwritten) {
+  void begin_registers(size_t warps, const Code& code, const Cell& unwritten, const Cell& constant) {
     warps_.resize(warps);
     for (OfWarp& warp : warps_) {
-      warp.registers.reset(code.file_bytes / granule + 256 / granule, Cell{});
+      warp.registers.reset(code.file_bytes / granule + 256 / granule, constant);
       warp.registers.fill(0, code.register_bytes / granule, unwritten);
     }
   }

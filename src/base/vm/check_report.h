@@ -87,15 +87,36 @@ void fields(Io& io, CheckFinding& x) {
   ASSAY_FIELD(count);
 }
 
+/// What a check met and what is no finding: nothing that was met is lost.
+struct DismissedFinding {
+  CheckFinding met;
+  std::string reason;
+};
+template <typename Io>
+void fields(Io& io, DismissedFinding& x) {
+  io.type("dismissed", "what a check met that is no finding, and why");
+  fields(io, x.met);
+  ASSAY_FIELD(reason);
+}
+
 struct CheckReport {
   std::vector<CheckName> ran;  ///< to the end
   std::string skipped;         ///< why some did not; else empty
   std::vector<CheckFinding> findings;
+  std::vector<DismissedFinding> dismissed;
   uint64_t lane_instructions = 0;
   double seconds = 0;
   /// Where only some blocks ran, by output: elements that they have written, from values of their own. Not
   /// written to JSON.
   std::map<std::string, std::vector<uint8_t>> settled;
+
+  /// Findings that are none, for this reason.
+  template <typename IsNone>
+  void dismiss(const IsNone& is_none, const std::string& reason) {
+    for (CheckFinding& f : findings)
+      if (is_none(f)) dismissed.push_back({f, reason});
+    std::erase_if(findings, is_none);
+  }
 };
 template <typename Io>
 void fields(Io& io, CheckReport& x) {
@@ -103,6 +124,7 @@ void fields(Io& io, CheckReport& x) {
   ASSAY_FIELD(ran);
   ASSAY_FIELD(skipped, "why some checks did not run; else empty");
   ASSAY_FIELD(findings);
+  ASSAY_LATER(dismissed);
   ASSAY_FIELD(lane_instructions);
   ASSAY_FIELD(seconds);
 }

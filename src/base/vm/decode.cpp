@@ -44,6 +44,7 @@ Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry,
   code_->entry = entry;
   code_->variables = variable_addresses(*module_, places);
   function_start_.assign(module_->functions.size(), -1);
+  registers_.resize(module_->functions.size());
 }
 
 std::shared_ptr<const Code> Decoder::lay_out() {

@@ -28,7 +28,7 @@ constexpr uint32_t cell_bytes(Cell cell) {
 constexpr int64_t largest_local =
     512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
 constexpr int64_t stack_bytes = 32 << 10;  // of frames of recursion, per thread; CUDA's own default is 1 KiB
-constexpr int64_t largest_shared = 1 << 24;  // far above any block's; the launch checks what a block has
+constexpr int64_t largest_declared = 1 << 24;  // far above any block's; the launch checks what a block has
 
 int64_t align_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
@@ -125,7 +125,7 @@ void Decoder::lay_out_memory() {
     variable_offsets_[i] = shared;
     name_area(code_->shared_areas, variable, shared, -1, static_cast<int32_t>(i));
     shared += variable.bytes;
-    limit(shared, largest_shared, "shared memory");
+    limit(shared, largest_declared, "shared memory");
   }
   std::vector<int32_t> reached = call_graph_.reached_from(code_->entry);
   std::sort(reached.begin(), reached.end());
@@ -145,7 +145,7 @@ void Decoder::lay_out_memory() {
       next += variable.bytes;
     }
     limit(local, largest_local, "local memory per thread");
-    limit(shared, largest_shared, "shared memory");
+    limit(shared, largest_declared, "shared memory");
     if (function.entry) continue;
     for (size_t p = 0; p < function.parameters.size() + function.returns.size(); ++p) {
       const size_t inputs = function.parameters.size();
@@ -176,12 +176,14 @@ void Decoder::lay_out_memory() {
 }
 
 Slot Decoder::register_slot(int32_t reg) {
-  const auto [found, is_new] = registers_.try_emplace({function_, reg}, no_slot);
-  if (!is_new) return found->second;
+  std::vector<Slot>& known = registers_[static_cast<size_t>(function_)];
+  if (known.empty()) known.assign(here().registers.size(), no_slot);
+  Slot& slot = known[static_cast<size_t>(reg)];
+  if (slot != no_slot) return slot;
   const Type type = here().registers[static_cast<size_t>(reg)].type;
-  found->second = new_cell(type == Type::b128 ? Cell::wide : cell_of(type));
+  slot = new_cell(type == Type::b128 ? Cell::wide : cell_of(type));
   if (type == Type::b128) new_cell(Cell::wide);
-  return found->second;
+  return slot;
 }
 
 Slot Decoder::new_cell(Cell cell) {

@@ -122,7 +122,10 @@ void Decoder::append_uses(const Op& op, bool written) {
 void Decoder::resolve_signatures() {
   for (const Immediate& immediate : code_->immediates) cells_[immediate.slot] = immediate.cell;
   for (const SpecialCell& special : code_->specials) cells_[special.slot] = special.cell;
-  for (const auto& [of, slot] : registers_) code_->registers.push_back({of.first, of.second, slot});
+  for (size_t f = 0; f < registers_.size(); ++f)
+    for (size_t r = 0; r < registers_[f].size(); ++r)
+      if (const Slot slot = registers_[f][r]; slot != no_slot)
+        code_->registers.push_back({static_cast<int32_t>(f), static_cast<int32_t>(r), slot});
   struct Extent {
     size_t reads, writes, accesses, end;
   };

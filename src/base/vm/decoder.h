@@ -110,10 +110,10 @@ class Decoder {
   int32_t function_ = -1;
   const ptx::Instruction* current_ = nullptr;
   std::vector<Fixup> fixups_;
-  std::vector<int32_t> first_op_;  ///< by instruction of the current function, end included
-  std::map<std::pair<int32_t, int32_t>, Slot> registers_;  ///< (function, register)
-  std::unordered_map<Slot, Cell> cells_;  ///< of registers; constants join when they have their places
-  std::vector<ptx::Form> forms_;          ///< by op
+  std::vector<int32_t> first_op_;             ///< by instruction of the current function, end included
+  std::vector<std::vector<Slot>> registers_;  ///< by function, by register; no_slot: not named yet
+  std::unordered_map<Slot, Cell> cells_;      ///< of registers; constants join when they have their places
+  std::vector<ptx::Form> forms_;              ///< by op
   std::map<std::pair<uint64_t, Cell>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::vector<Slot> scratch_;  ///< by Cell

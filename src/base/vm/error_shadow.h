@@ -37,7 +37,15 @@ inline ErrorKind error_kind_of(ptx::Type type) {
   return type == Type::f64 ? ErrorKind::f64 : ErrorKind::none;
 }
 
-/// Of a shadowed value.
+/// Of a tensor's elements.
+inline ErrorKind error_kind_of(Dtype dtype) {
+  return dtype == Dtype::fp64   ? ErrorKind::f64
+         : dtype == Dtype::fp16 ? ErrorKind::f16
+         : dtype == Dtype::bf16 ? ErrorKind::bf16
+                                : ErrorKind::f32;
+}
+
+/// Of a shadowed value; fp32 of none.
 inline Dtype dtype_of(ErrorKind kind) {
   return kind == ErrorKind::f16    ? Dtype::fp16
          : kind == ErrorKind::bf16 ? Dtype::bf16
@@ -59,23 +67,27 @@ double half_value(uint32_t bits);
 double half_of(ErrorKind kind, uint32_t bits);
 
 /// A run of cells, one per half (cell_memory.h).
-template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
   std::unique_ptr<double[]> error, bound;  ///< anything where no value begins
-  std::unique_ptr<double[]> parts;         ///< [parts_count][cell]
+  std::unique_ptr<double[]> part_errors;   ///< [part][cell]
   size_t count = 0;
+  int parts = 0;
 
-  using Cell = ErrorKind;
-  void reset(size_t n, ErrorKind blank) {
-    if (n == count) return fill(0, n, blank);
-    count = n;
+  /// What a cell starts as: of no value, with room for so many parts.
+  struct Cell {
+    ErrorKind kind = ErrorKind::none;
+    int parts = 0;
+  };
+  void reset(size_t n, Cell blank) {
+    if (n == count && blank.parts == parts) return fill(0, n, blank);
+    count = n, parts = blank.parts;
     kind = lazy_zeros<ErrorKind>(n);  // `blank` is none
     error = std::make_unique_for_overwrite<double[]>(n);
     bound = std::make_unique_for_overwrite<double[]>(n);
-    if constexpr (parts_count > 0) parts = std::make_unique_for_overwrite<double[]>(n * parts_count);
+    if (parts > 0) part_errors = std::make_unique_for_overwrite<double[]>(n * static_cast<size_t>(parts));
   }
-  void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
+  void fill(size_t first, size_t n, Cell cell) { std::fill_n(kind.get() + first, n, cell.kind); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
     kind[to] = from_cells.kind[from];
     if (is_shadowed(kind[to])) copy_values(to, from_cells, from);
@@ -99,14 +111,13 @@ struct ErrorCells {
   void copy_values(size_t to, const ErrorCells& from_cells, size_t from) {
     error[to] = from_cells.error[from];
     bound[to] = from_cells.bound[from];
-    for (size_t p = 0; p < parts_count; ++p) part(p)[to] = from_cells.part(p)[from];
+    for (int p = 0; p < parts; ++p) part(p)[to] = from_cells.part(p)[from];
   }
-  double* part(size_t p) { return parts.get() + p * count; }
-  const double* part(size_t p) const { return parts.get() + p * count; }
+  double* part(int p) { return part_errors.get() + static_cast<size_t>(p) * count; }
+  const double* part(int p) const { return part_errors.get() + static_cast<size_t>(p) * count; }
 };
 
 /// Global memory: one area per allocation of the program, ascending base.
-template <int parts_count>
-using ErrorMemory = GlobalCells<ErrorCells<parts_count>>;
+using ErrorMemory = GlobalCells<ErrorCells>;
 
 }  // namespace assay::vm

@@ -47,12 +47,15 @@ struct Parting {
 
 /// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.
 struct OpErrors {
-  std::vector<uint64_t> roundings;   ///< by op: lanes whose own rounding was not zero
-  std::vector<double> largest;       ///< by op: largest |own rounding| / |result|
-  std::vector<EdgeSeen> edges;       ///< by op: what may leave its range (shadow_edges.h)
-  std::vector<Amplified> amplified;  ///< by op; of a trace that is not strict
-  Parting first;                     ///< in the order of blocks, then of execution
-  uint64_t ended = 0;                ///< shadows that ended at a value that is not finite
+  struct OfOp {
+    uint64_t roundings = 0;  ///< lanes whose own rounding was not zero
+    double largest = 0;      ///< |own rounding| / |result|
+    EdgeSeen edge;           ///< what may leave its range (shadow_edges.h)
+    Amplified amplified;
+  };
+  std::vector<OfOp> ops;  ///< where the plan counts them
+  Parting first;          ///< in the order of blocks, then of execution
+  uint64_t ended = 0;     ///< shadows that ended at a value that is not finite
   /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches,
   /// exits and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
@@ -61,15 +64,18 @@ struct OpErrors {
     uint64_t block = ~uint64_t{0};
     int32_t op = -1;
   } loss;
+  void merge(const OpErrors&);  ///< what another thread saw
 };
 
+/// Parts that a shadow may have.
+inline constexpr int kMostParts = 16;
+
 /// What the traces of a launch share.
-template <int parts_count>
 struct ErrorPlan {
-  ErrorMemory<parts_count>* memory = nullptr;
+  ErrorMemory* memory = nullptr;
   double parting = 0;
   std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1 (or empty): none is followed
-  int parts = parts_count;      ///< that are in use
+  int parts = 0;                ///< of every shadow, at most kMostParts
   /// Bounds hold what the exact value may be off by instead of what the machine's is: the rounding of the
   /// shadow's own doubles, `offsets` without a part, `inexact_share`. Infinite: lost.
   bool strict = false;
@@ -89,6 +95,8 @@ struct ErrorPlan {
   std::vector<double> inexact_share;
   /// By op: the source that `offsets` do not mean (Literals::exact_source). Empty: none.
   std::vector<int8_t> exact_source;
+  /// Ops are counted: their roundings, edges, what they amplify.
+  bool counts() const { return !strict && parts == 0; }
 };
 
 /// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
@@ -98,15 +106,11 @@ inline constexpr double kStepRoundoff = 0x1p-50;
 /// sqrt(3), of variance 1; of probe 0 always 1. (error_trace_parts.cpp)
 double probe_factor(uint64_t place, int probe);
 
-/// Of the exact run: constants whose rounding is followed at once.
-inline constexpr int kExactParts = 4;
-
-template <int parts_count>
 class ErrorTrace : public PlainTrace {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
-  explicit ErrorTrace(const ErrorPlan<parts_count>& plan) : plan_(plan) {}
+  explicit ErrorTrace(const ErrorPlan& plan) : plan_(plan) {}
 
   void begin_block(Block&);
   void guarded(Warp&, const Op&, uint32_t active);
@@ -139,21 +143,21 @@ class ErrorTrace : public PlainTrace {
     bool decides = false;     ///< which instructions run, or what memory holds
     bool writes_predicates = false;
   };
-  using Cells = ErrorCells<parts_count>;
-  static constexpr int some_parts = parts_count ? parts_count : 1;
+  using Cells = ErrorCells;
   /// A source of the running op.
   struct Operand {
     const double *error, *bound;  ///< in the cells, in `copied`, or zeros
-    const double* part[some_parts];
+    const double* part[kMostParts];
     bool exact = true;  ///< no lane carries a shadow: errors, bounds and parts are zero
     alignas(64) double value[32], copied[2][32];
-    alignas(64) double copied_parts[some_parts][32];
+    alignas(64) double copied_parts[kMostParts][32];
     void be_exact() {
       static constexpr double zeros[32] = {};
       error = bound = zeros, exact = true;
       for (const double*& p : part) p = zeros;
     }
   };
+  using Sources = std::span<const Operand* const>;
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
     std::array<const double*, 2> product{};  ///< of strict traces: its first operands
@@ -204,21 +208,20 @@ class ErrorTrace : public PlainTrace {
   template <class Visit>
   void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
   void overwrite(const Places&, uint32_t bytes);
+  void lose(const Places&, uint32_t lanes, uint32_t bytes);
   void put(const Places& to, const Places& from, uint32_t bytes);
   void move(Warp&, const TransferRow&);
 
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
-  void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
-  void note_amplified(const Warp&, const Op&, ErrorKind, int arity, const int* which, const Result&,
-                      uint32_t mask);
-  void widen(const Op&, int arity, const int* which, Result&) const;
-  void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
-  const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;
-  uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, std::span<const int> which,
-                uint32_t mask);
+  void finish(Warp&, const Op&, int half, ErrorKind, Sources, Result&, uint32_t mask);
+  void note_amplified(const Warp&, const Op&, ErrorKind, Sources, const Result&, uint32_t mask);
+  void widen(const Op&, Sources, Result&) const;
+  void carry_parts(Warp&, const Op&, size_t first, Sources, Result&, uint32_t mask);
+  const Result& exact_slopes(const Op&, Sources, Result&, Result& made) const;
+  uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, Sources, uint32_t mask);
   void probe(const Warp&, const Op&, int p, const Result&, double* sum) const;
-  void round_to_integer(const Op&, const int* which, int arity, Result& r) const;
+  void round_to_integer(const Op&, Sources, Result&) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
@@ -226,11 +229,10 @@ class ErrorTrace : public PlainTrace {
   const std::array<uint32_t, 32>& inverted(const Op&, size_t source, size_t from);
   enum class Travel : uint8_t { none, reaches, moves };
   Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
-  bool keep_word(Warp&, const Op&, int lane);
+  bool keep_float(Warp&, const Op&, int lane);
   void set_sign(Cells&, size_t at, double from, double made, bool fixed) const;
   void move_half(const Cells&, size_t shadow, uint32_t word, size_t from, uint32_t made, size_t to,
                  bool fixed_sign);
-  bool keep_rounded(Warp&, const Op&, int lane);
   void carry(Warp&, const Op&, uint32_t mask);
   void unpack(Warp&, const Op&, uint32_t mask);
   bool chooses(const Op&) const;
@@ -245,7 +247,7 @@ class ErrorTrace : public PlainTrace {
     return !format_of(form.sum).integer && form.sum != Element::f64 && form.k <= 32;
   }
 
-  const ErrorPlan<parts_count>& plan_;
+  const ErrorPlan& plan_;
   const Code* code_ = nullptr;
   Block* block_ = nullptr;
   uint64_t order_ = 0;
@@ -277,9 +279,5 @@ class ErrorTrace : public PlainTrace {
   struct Fragments;
   std::shared_ptr<Fragments> fragments_;
 };
-
-extern template class ErrorTrace<0>;
-extern template class ErrorTrace<kExactParts>;
-extern template class ErrorTrace<16>;
 
 }  // namespace assay::vm

@@ -22,8 +22,7 @@ bool is_word(const Op& op, int source) {
 }  // namespace
 
 /// Lanes in which the register is not what it seems.
-template <int parts_count>
-uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Use& read, uint32_t mask) {
+uint32_t ErrorTrace::not_plain(const Warp& warp, const Use& read, uint32_t mask) {
   if (read.cell == Cell::none || read.cell == Cell::mask) return 0;
   const ErrorKind* const kinds = &registers(warp).kind[cell(read.slot, 0, 0)];
   uint32_t found = 0;
@@ -34,8 +33,7 @@ uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Use& read, u
   }
   return found & mask;
 }
-template <int parts_count>
-uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Op& op, uint32_t mask) {
+uint32_t ErrorTrace::not_plain(const Warp& warp, const Op& op, uint32_t mask) {
   uint32_t found = 0;
   for (const Use& read : code_->signature(op).reads) found |= not_plain(warp, read, mask);
   return found;
@@ -43,15 +41,14 @@ uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Op& op, uint
 
 /// What the register of a source would hold if its values were exact, rounded once, and `step` places of its
 /// format further where they are not the machine's; nothing where one of them is not followed.
-template <int parts_count>
-std::optional<uint64_t> ErrorTrace<parts_count>::exact_bits(const Warp& warp, const Op& op, int source,
-                                                            int lane, int step) {
+std::optional<uint64_t> ErrorTrace::exact_bits(const Warp& warp, const Op& op, int source, int lane,
+                                               int step) {
   const Slot slot = op.s[source];
   const Cells& cells = registers(warp);
   const size_t first = cell(slot, 0, lane);
   const auto of = [&](size_t at, Dtype dtype, uint64_t bits) {
     bool exact = cells.error[at] == 0 && cells.bound[at] == 0;
-    for (int p = 0; p < plan_.parts; ++p) exact = exact && cells.part(static_cast<size_t>(p))[at] == 0;
+    for (int p = 0; p < plan_.parts; ++p) exact = exact && cells.part(p)[at] == 0;
     if (exact) return bits;
     return encode(dtype, assay::decode(dtype, bits) + cells.error[at]) + static_cast<uint64_t>(step);
   };
@@ -76,9 +73,8 @@ std::optional<uint64_t> ErrorTrace<parts_count>::exact_bits(const Warp& warp, co
 }
 
 /// The sources of an op, of lanes in `asked` the exact ones; clears lanes of `known` where they are not.
-template <int parts_count>
-void ErrorTrace<parts_count>::exact_sources(const Warp& warp, const Op& op, uint32_t asked, int step,
-                                            SourceCells& to, uint32_t& known) {
+void ErrorTrace::exact_sources(const Warp& warp, const Op& op, uint32_t asked, int step, SourceCells& to,
+                               uint32_t& known) {
   for (int k = 0; k < op.source_count && k < 4; ++k) {
     const Cell cell = op.s[k] == no_slot ? Cell::none : cell_of(op.row->sources[static_cast<size_t>(k)]);
     to.used[k] = cell != Cell::none;
@@ -97,8 +93,7 @@ void ErrorTrace<parts_count>::exact_sources(const Warp& warp, const Op& op, uint
 
 /// Before the op runs: the lanes in which it gives the same on exact operands, and next to them: else its
 /// result holds something of what was rounded.
-template <int parts_count>
-void ErrorTrace<parts_count>::prepare_exact_result(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::prepare_exact_result(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t asked = not_plain(warp, op, mask);
   unchanged_ = mask & ~asked;
   if (!asked || (!op.lanes && !op.row->mask)) return;
@@ -128,17 +123,15 @@ void ErrorTrace<parts_count>::prepare_exact_result(Warp& warp, const Op& op, uin
 }
 
 /// Of an op that no shadow passes.
-template <int parts_count>
-void ErrorTrace<parts_count>::lose(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::lose(Warp& warp, const Op& op, uint32_t mask) {
   mark(warp, op, ErrorKind::none, mask & unchanged_);
   mark(warp, op, ErrorKind::lost, mask & ~unchanged_);
 }
 
 /// Lanes in which the order of the exact operands decides otherwise than the machine's, or might: numbers
 /// that the machine has alike leave many a comparison as it is, whichever is the larger one.
-template <int parts_count>
-uint32_t ErrorTrace<parts_count>::turned_lanes(const Op& op, ErrorKind kind, const Operand& a,
-                                               const Operand& b, uint32_t mask) const {
+uint32_t ErrorTrace::turned_lanes(const Op& op, ErrorKind kind, const Operand& a, const Operand& b,
+                                  uint32_t mask) const {
   if (a.exact && b.exact) return 0;
   uint32_t lost = 0;
   alignas(64) std::byte machine[256] = {}, exact[256] = {}, zeros[256] = {};
@@ -157,8 +150,7 @@ uint32_t ErrorTrace<parts_count>::turned_lanes(const Op& op, ErrorKind kind, con
 }
 
 /// Floats by their exact difference, all else by bits.
-template <int parts_count>
-void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::compare(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t turned = mask & ~unchanged_;
   const ErrorKind kind = error_kind_of(op.row->sources[0]);
   if (kind != ErrorKind::none && op.row->sources[1] == op.row->sources[0]) {
@@ -181,8 +173,7 @@ void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 /// An op under a guard that exact operands may turn: lanes that do not run it might have.
-template <int parts_count>
-void ErrorTrace<parts_count>::guarded(Warp& warp, const Op& op, uint32_t active) {
+void ErrorTrace::guarded(Warp& warp, const Op& op, uint32_t active) {
   if (unsure_.empty()) return;
   const auto found = unsure_.find({warp.index, op.guard});
   if (found == unsure_.end() || !(found->second & active)) return;
@@ -192,8 +183,7 @@ void ErrorTrace<parts_count>::guarded(Warp& warp, const Op& op, uint32_t active)
   lose_results(warp, op, found->second & active & ~runs);
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::note_predicates(const Warp& warp, const Op& op) {
+void ErrorTrace::note_predicates(const Warp& warp, const Op& op) {
   for (const Use& read : code_->signature(op).reads) {
     if (read.cell != Cell::mask || read.purpose == Purpose::guard) continue;
     if (const auto found = unsure_.find({warp.index, read.slot}); found != unsure_.end())
@@ -202,8 +192,7 @@ void ErrorTrace<parts_count>::note_predicates(const Warp& warp, const Op& op) {
 }
 
 /// Registers that say where an op reads or goes, or from which lane it takes.
-template <int parts_count>
-void ErrorTrace<parts_count>::note_addresses(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::note_addresses(Warp& warp, const Op& op, uint32_t mask) {
   const Signature& signature = code_->signature(op);
   const bool exchanges = signature.flow() == Flow::exchange, branches = signature.control != Control::none;
   for (size_t i = 0; i < signature.reads.size(); ++i) {
@@ -215,8 +204,7 @@ void ErrorTrace<parts_count>::note_addresses(Warp& warp, const Op& op, uint32_t 
 }
 
 /// By a comparison that exact operands turn, the program on real numbers selects the other operand.
-template <int parts_count>
-void ErrorTrace<parts_count>::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
   selected_ = 0;
   other_kind_ = error_kind_of(op.row->result);
   if (other_kind_ == ErrorKind::none && op.d_cell == Cell::word)
@@ -238,8 +226,7 @@ void ErrorTrace<parts_count>::prepare_select(Warp& warp, const Op& op, uint32_t 
     selected_ |= 1u << lane, other_[i] = other.value[i] + other.error[i], other_bound_[i] = other.bound[i];
   });
 }
-template <int parts_count>
-void ErrorTrace<parts_count>::note_select(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
   Cells& cells = registers(warp);
   alignas(64) double values[32];
   if (selected_) decode(warp, op.d, 0, other_kind_, values);
@@ -251,13 +238,12 @@ void ErrorTrace<parts_count>::note_select(Warp& warp, const Op& op, uint32_t mas
     for (int half = 1; half < halves_of(other_kind_); ++half)
       cells.kind[cell(op.d, half, lane)] = ErrorKind::tail;
     cells.kind[at] = other_kind_, cells.error[at] = other_[i] - values[i], cells.bound[at] = other_bound_[i];
-    for (int p = 0; p < plan_.parts; ++p) cells.part(static_cast<size_t>(p))[at] = 0;
+    for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = 0;
   });
 }
 
 /// Whatever it writes to registers.
-template <int parts_count>
-void ErrorTrace<parts_count>::lose_results(Warp& warp, const Op& op, uint32_t lanes) {
+void ErrorTrace::lose_results(Warp& warp, const Op& op, uint32_t lanes) {
   if (!lanes) return;
   mark(warp, op, ErrorKind::lost, lanes);
   for (const Use& written : code_->signature(op).writes)
@@ -265,8 +251,7 @@ void ErrorTrace<parts_count>::lose_results(Warp& warp, const Op& op, uint32_t la
 }
 
 /// Behind an op: what unsure predicates and lost addresses make of its results.
-template <int parts_count>
-void ErrorTrace<parts_count>::follow_predicates(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::follow_predicates(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
   const uint32_t guard = std::exchange(guard_unsure_, 0), read = std::exchange(read_unsure_, 0),
                  misplaced = std::exchange(misplaced_, 0);
@@ -283,14 +268,9 @@ void ErrorTrace<parts_count>::follow_predicates(Warp& warp, const Op& op, uint32
   lose_results(warp, op, guard | misplaced | (flow == Flow::vote && read ? mask : from_predicates));
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::go_astray(uint32_t lanes) {
+void ErrorTrace::go_astray(uint32_t lanes) {
   if (!astray_) counts.branches_turned += static_cast<uint64_t>(std::popcount(lanes));
   astray_ = true;
 }
-
-template class ErrorTrace<0>;
-template class ErrorTrace<kExactParts>;
-template class ErrorTrace<16>;
 
 }  // namespace assay::vm

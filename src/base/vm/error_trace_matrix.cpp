@@ -16,14 +16,13 @@ constexpr double kLost[] = {std::numeric_limits<double>::infinity()};
 
 }  // namespace
 
-template <int parts_count>
-struct ErrorTrace<parts_count>::Fragments {
+struct ErrorTrace::Fragments {
   /// Rows x columns with errors, bounds and parts.
   template <int rows, int columns>
   struct Matrix {
     alignas(64) double value[rows][columns], error[rows][columns], bound[rows][columns];
-    alignas(64) double part[some_parts][rows][columns];
-    alignas(64) double exact[parts_count ? rows : 1][columns];  ///< value + error
+    alignas(64) double part[kMostParts][rows][columns];
+    alignas(64) double exact[rows][columns];  ///< value + error, where there are parts
   };
   std::vector<Matrix<16, 32>> a;  ///< by block of 16 rows
   std::vector<Matrix<32, 8>> b;   ///< by tile of 8 columns
@@ -35,23 +34,20 @@ struct ErrorTrace<parts_count>::Fragments {
 
   /// Lane `lane` of a gathered operand; `sign` is -1 where the instruction negates it.
   template <class M>
-  void put(M& m, int row, int column, const Operand& from, int lane, double sign,
-           const ErrorPlan<parts_count>& plan) {
+  void put(M& m, int row, int column, const Operand& from, int lane, double sign, const ErrorPlan& plan) {
     m.value[row][column] = sign * from.value[lane];
     m.error[row][column] = sign * from.error[lane];
     m.bound[row][column] = from.bound[lane];
     if (plan.strict) m.bound[row][column] += kSumRoundoff * std::fabs(from.error[lane]);
-    if constexpr (parts_count > 0) {
-      m.exact[row][column] = m.value[row][column] + m.error[row][column];
-      with_parts |= !from.exact;
-      for (int p = 0; p < plan.parts; ++p) m.part[p][row][column] = sign * from.part[p][lane];
-    }
+    if (plan.parts == 0) return;
+    m.exact[row][column] = m.value[row][column] + m.error[row][column];
+    with_parts |= !from.exact;
+    for (int p = 0; p < plan.parts; ++p) m.part[p][row][column] = sign * from.part[p][lane];
   }
 };
 
 /// An element of a matrix in shared memory as lane 0 of an operand.
-template <int parts_count>
-void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Element element, Operand& to) {
+void ErrorTrace::gather_shared(const Warp& warp, uint64_t at, Element element, Operand& to) {
   const int bits = format_of(element).bits;
   uint64_t pattern = 0;
   std::memcpy(&pattern, warp.block->shared.data() + at, static_cast<size_t>(bits / 8));
@@ -68,12 +64,11 @@ void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Eleme
   if (cell >= Cells::unfollowed) return;
   to.exact = false;
   to.error = &shared.error[cell], to.bound = &shared.bound[cell];
-  for (size_t p = 0; p < parts_count; ++p) to.part[p] = shared.part(p) + cell;
+  for (int p = 0; p < plan_.parts; ++p) to.part[p] = shared.part(p) + cell;
 }
 
 /// Element `i` of register `slot` in all lanes.
-template <int parts_count>
-void ErrorTrace<parts_count>::gather_element(Warp& warp, Slot slot, Element element, int i, Operand& to) {
+void ErrorTrace::gather_element(Warp& warp, Slot slot, Element element, int i, Operand& to) {
   const ElementFormat& format = format_of(element);
   const ErrorKind kind = error_kind_of(format.type);
   if (kind != ErrorKind::none) return gather(warp, slot, i, kind, true, to);
@@ -87,8 +82,7 @@ void ErrorTrace<parts_count>::gather_element(Warp& warp, Slot slot, Element elem
   for (int lane = 0; lane < 32; ++lane) to.copied[1][lane] = rounded >> lane & 1 ? *kLost : 0;
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
+void ErrorTrace::prepare_matrix(Warp& warp, const Op& op) {
   const MatrixElements elements(warp, op);
   const MatrixForm& form = elements.form();
   if (!carries_errors(form)) return;
@@ -128,9 +122,9 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
     m.put(m.c[static_cast<size_t>(r / of_c)], at.row, at.column, from, lane, 1, plan_);
   });
   for (int k = 0; k < form.k && form.warpgroup; ++k) {
-    for (int row = 0; row < rows && form.a_in_shared; ++row) {
+    for (int row = 0; row < rows && form.a_in_shared && k < form.a_depth(); ++row) {
       gather_shared(warp, elements.a(row, k).shared, form.a, from);
-      m.put(m.a[0], row, k, from, 0, a_sign, plan_);
+      m.put(m.a[0], row, elements.column_of_a(row, k), from, 0, a_sign, plan_);
     }
     for (int n = 0; n < form.columns(); ++n) {
       gather_shared(warp, elements.b(k, n).shared, form.b, from);
@@ -139,8 +133,7 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
   }
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::matrix(Warp& warp, const Op& op) {
+void ErrorTrace::matrix(Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!carries_errors(form)) return unfollowed_matrix(warp, op);
   const int blocks = form.rows == 32 ? 2 : 1;
@@ -149,9 +142,7 @@ void ErrorTrace<parts_count>::matrix(Warp& warp, const Op& op) {
 }
 
 /// 16 rows (of an 8-row form: 8) and 8 columns of D.
-template <int parts_count>
-void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, int block,
-                                          int tile) {
+void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, int block, int tile) {
   const auto at_tile = static_cast<size_t>(block * form.tiles + tile);
   const auto& a = fragments_->a[static_cast<size_t>(block)];
   const auto& b = fragments_->b[static_cast<size_t>(tile)];
@@ -183,12 +174,12 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     for (int row = 0; row < rows; ++row)
       for (int n = 0; n < 8; ++n)
         bound[row][n] += Fragments::kSumRoundoff * std::fabs(local[row][n]) - std::fabs(local[row][n]);
-  alignas(64) double part[some_parts][16][8] = {};
-  if constexpr (parts_count > 0)
-    for (int p = 0; p < plan_.parts && fragments_->with_parts; ++p)
-      for (int row = 0; row < rows; ++row)
-        lane_kit().combine_parts(
-            k, {a.exact[row], a.part[p][row], b.exact[0], b.part[p][0], c.part[p][row], part[p][row]});
+  alignas(64) double part[kMostParts][16][8];
+  std::memset(part, 0, sizeof part[0] * static_cast<size_t>(plan_.parts));
+  for (int p = 0; p < plan_.parts && fragments_->with_parts; ++p)
+    for (int row = 0; row < rows; ++row)
+      lane_kit().combine_parts(
+          k, {a.exact[row], a.part[p][row], b.exact[0], b.part[p][0], c.part[p][row], part[p][row]});
   const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
   for (int run = 0; run < runs; ++run) {
     const int half = halves ? run % 2 : 0;
@@ -206,28 +197,22 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
                               std::fabs(a.value[row][i] * b.error[i][n]);
     }
     keep(warp, op, slot, half, kind, result, {}, ~0u);
-    if constexpr (parts_count > 0)
-      for (int p = 0; p < plan_.parts; ++p) {
-        double sum[32];
-        for (int lane = 0; lane < 32; ++lane) {
-          const auto [row, n] = place(run, lane);
-          sum[lane] = part[p][row][n] + (p == own ? result.local[lane] : 0);
-        }
-        if (plan_.probes) probe(warp, op, p, result, sum);
-        std::memcpy(registers(warp).part(static_cast<size_t>(p)) + cell(slot, half, 0), sum, sizeof sum);
+    for (int p = 0; p < plan_.parts; ++p) {
+      double sum[32];
+      for (int lane = 0; lane < 32; ++lane) {
+        const auto [row, n] = place(run, lane);
+        sum[lane] = part[p][row][n] + (p == own ? result.local[lane] : 0);
       }
+      if (plan_.probes) probe(warp, op, p, result, sum);
+      std::memcpy(registers(warp).part(p) + cell(slot, half, 0), sum, sizeof sum);
+    }
   }
 }
 
 /// Integer sums, which are exact, and those that no shadow follows.
-template <int parts_count>
-void ErrorTrace<parts_count>::unfollowed_matrix(Warp& warp, const Op& op) {
+void ErrorTrace::unfollowed_matrix(Warp& warp, const Op& op) {
   const bool lost = plan_.strict && not_plain(warp, op, ~0u);
   mark(warp, op, lost ? ErrorKind::lost : ErrorKind::none, ~0u);
 }
-
-template class ErrorTrace<0>;
-template class ErrorTrace<kExactParts>;
-template class ErrorTrace<16>;
 
 }  // namespace assay::vm

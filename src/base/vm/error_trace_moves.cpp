@@ -11,8 +11,7 @@
 
 namespace assay::vm {
 
-template <int parts_count>
-void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::prepare_bits(Warp& warp, const Op& op, uint32_t mask) {
   bits_carry_ = not_plain(warp, op, mask) != 0;
   if (!bits_carry_) return;
   inverted_known_ = 0;
@@ -27,15 +26,13 @@ void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op, uint32_t ma
 }
 
 /// Of its sources the smaller or larger, by all their bits.
-template <int parts_count>
-bool ErrorTrace<parts_count>::chooses(const Op& op) const {
+bool ErrorTrace::chooses(const Op& op) const {
   const ptx::Operation operation = code_->signature(op).form.operation;
   return operation == ptx::Operation::min || operation == ptx::Operation::max;
 }
 
 /// What the op makes where all bits of one half of one source are inverted.
-template <int parts_count>
-const std::array<uint32_t, 32>& ErrorTrace<parts_count>::inverted(const Op& op, size_t source, size_t from) {
+const std::array<uint32_t, 32>& ErrorTrace::inverted(const Op& op, size_t source, size_t from) {
   const uint32_t known = 1u << (2 * source + from);
   auto& made = inverted_[source][from];
   if (inverted_known_ & known) return made;
@@ -51,9 +48,8 @@ const std::array<uint32_t, 32>& ErrorTrace<parts_count>::inverted(const Op& op, 
 
 /// Does half `from` of the source come out as half `to`, but for its sign? Then its inverse arrives where it
 /// is inverted: equal bits alone may be two neighbours that round to the same.
-template <int parts_count>
-auto ErrorTrace<parts_count>::travel(const Op& op, size_t source, size_t from, size_t to, uint32_t made,
-                                     int lane) -> Travel {
+ErrorTrace::Travel ErrorTrace::travel(const Op& op, size_t source, size_t from, size_t to, uint32_t made,
+                                      int lane) {
   if (!op.lanes || op.source_count > 3 || cell_of(op.row->sources[source]) != Cell::word || chooses(op))
     return Travel::reaches;
   const auto at = static_cast<size_t>(lane);
@@ -65,76 +61,69 @@ auto ErrorTrace<parts_count>::travel(const Op& op, size_t source, size_t from, s
   return adds || ((after ^ other) & 0xffff) ? Travel::reaches : Travel::none;
 }
 
-/// A whole f32 that comes out as it went in, its sign aside.
-template <int parts_count>
-bool ErrorTrace<parts_count>::keep_word(Warp& warp, const Op& op, int lane) {
-  Cells& cells = registers(warp);
-  const uint32_t made = warp.word(op.d)[lane];
-  for (size_t k = 0; k < op.source_count && k < 3; ++k) {
-    if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
-    const size_t at = cell(op.s[k], 0, lane);
-    const uint32_t word = words_[k][static_cast<size_t>(lane)];
-    if (cells.find(at, 32, ErrorKind::f32, false) != at || ((word ^ made) & 0x7fffffff)) continue;
-    const uint32_t low = inverted(op, k, 0)[static_cast<size_t>(lane)],
-                   high = inverted(op, k, 1)[static_cast<size_t>(lane)];
-    if (((low ^ made) & 0x7fffffff) != 0xffff || ((high ^ made) & 0x7fffffff) != 0x7fff0000) continue;
-    const size_t to = cell(op.d, 0, lane);
-    cells.copy(to, cells, at);
-    cells.kind[to + 32] = ErrorKind::tail;
-    set_sign(cells, to, std::bit_cast<float>(word), std::bit_cast<float>(made), !((high ^ made) >> 31));
-    return true;
-  }
-  return false;
-}
-
 /// The shadow in the cell is that of `from`, and now of -from, of |from| or of -|from|; `fixed`: the sign is
 /// what it is, whatever that of `from`.
-template <int parts_count>
-void ErrorTrace<parts_count>::set_sign(Cells& cells, size_t at, double from, double made, bool fixed) const {
+void ErrorTrace::set_sign(Cells& cells, size_t at, double from, double made, bool fixed) const {
   const double exact = from + cells.error[at];
   double turns = std::signbit(from) != std::signbit(made) ? -1 : 1;
   if (fixed && std::signbit(exact) != std::signbit(from)) turns = -turns;
   cells.error[at] = turns * exact - made;
   for (int p = 0; p < plan_.parts && turns < 0; ++p) {
-    double& part = cells.part(static_cast<size_t>(p))[at];
+    double& part = cells.part(p)[at];
     part = -part;
   }
 }
 
-/// Integer work that changes a shadowed float by less than a bf16's last places rounds it: a mask that cuts,
-/// the addition before it.
-template <int parts_count>
-bool ErrorTrace<parts_count>::keep_rounded(Warp& warp, const Op& op, int lane) {
+/// A whole f32 that comes out as it went in, its sign aside; or changed by less than a bf16's last places,
+/// which rounds it: a mask that cuts, the addition before it.
+bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
   Cells& cells = registers(warp);
-  const double made = std::bit_cast<float>(warp.word(op.d)[lane]);
-  for (int k = 0; k < op.source_count && k < 3; ++k) {
-    if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
-    const size_t at = cell(op.s[k], 0, lane);
-    const double value = std::bit_cast<float>(words_[static_cast<size_t>(k)][static_cast<size_t>(lane)]);
-    if (cells.find(at, 32, ErrorKind::f32, false) != at) continue;
-    if (!(std::fabs(made - value) <= 0x1p-7 * std::fabs(value)) || made == 0) continue;
-    const double cut = value - made;
-    const size_t to = cell(op.d, 0, lane);
-    cells.copy(to, cells, at);
-    cells.error[to] += cut;
-    if (!plan_.strict) cells.bound[to] += std::fabs(cut);
-    cells.kind[to + 32] = ErrorKind::tail;
+  const auto i = static_cast<size_t>(lane);
+  const size_t to = cell(op.d, 0, lane);
+  const uint32_t made = warp.word(op.d)[lane];
+  // The result takes the shadow of the first source that is(source, word); its number, -1: of none.
+  const auto take = [&](auto is) {
+    for (size_t k = 0; k < op.source_count && k < 3; ++k) {
+      if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
+      const size_t at = cell(op.s[k], 0, lane);
+      if (cells.find(at, 32, ErrorKind::f32, false) != at || !is(k, words_[k][i])) continue;
+      cells.copy(to, cells, at);
+      cells.kind[to + 32] = ErrorKind::tail;
+      return static_cast<int>(k);
+    }
+    return -1;
+  };
+  const auto differ = [](uint32_t x, uint32_t y) { return (x ^ y) & 0x7fffffff; };
+  const double value = std::bit_cast<float>(made);
+  const int kept = take([&](size_t k, uint32_t word) {
+    return !differ(word, made) && differ(inverted(op, k, 0)[i], made) == 0xffff &&
+           differ(inverted(op, k, 1)[i], made) == 0x7fff0000;
+  });
+  if (kept >= 0) {
+    const auto k = static_cast<size_t>(kept);
+    set_sign(cells, to, std::bit_cast<float>(words_[k][i]), value, !((inverted(op, k, 1)[i] ^ made) >> 31));
     return true;
   }
-  return false;
+  const int rounded = take([&](size_t, uint32_t word) {
+    const double before = std::bit_cast<float>(word);
+    return std::fabs(value - before) <= 0x1p-7 * std::fabs(before) && value != 0;
+  });
+  if (rounded < 0) return false;
+  const double cut = std::bit_cast<float>(words_[static_cast<size_t>(rounded)][i]) - value;
+  cells.error[to] += cut;
+  if (!plan_.strict) cells.bound[to] += std::fabs(cut);
+  return true;
 }
 
 // A word, or a half, that comes out as it went in carries its shadow. The high half of an f32 is a bf16 cut
 // from it.
-template <int parts_count>
-void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::bits(Warp& warp, const Op& op, uint32_t mask) {
   if (!bits_carry_) return mark(warp, op, ErrorKind::none, mask);
   each_lane(mask, [&](int lane) { bits(warp, op, lane); });
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, int lane) {
-  if (!chooses(op) && (keep_word(warp, op, lane) || keep_rounded(warp, op, lane))) return;
+void ErrorTrace::bits(Warp& warp, const Op& op, int lane) {
+  if (!chooses(op) && keep_float(warp, op, lane)) return;
   Cells& cells = registers(warp);
   const uint32_t made = warp.word(op.d)[lane];
   for (size_t to = 0; to < 2; ++to) {
@@ -170,9 +159,8 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, int lane) {
 }
 
 /// The shadow of half `from` of a word, of an f32 the bf16 cut from it, as that of `made`.
-template <int parts_count>
-void ErrorTrace<parts_count>::move_half(const Cells& cells, size_t shadow, uint32_t word, size_t from,
-                                        uint32_t made, size_t to, bool fixed_sign) {
+void ErrorTrace::move_half(const Cells& cells, size_t shadow, uint32_t word, size_t from, uint32_t made,
+                           size_t to, bool fixed_sign) {
   scratch_.copy(to, cells, shadow);
   double value;
   if (scratch_.kind[to] == ErrorKind::f32) {
@@ -188,11 +176,9 @@ void ErrorTrace<parts_count>::move_half(const Cells& cells, size_t shadow, uint3
 }
 
 /// visit(Places) for the cells of `mask`'s lanes, as many together as lie in one array.
-template <int parts_count>
 template <class Visit>
-[[gnu::always_inline]] inline void ErrorTrace<parts_count>::each_place(Warp& warp, const PlaceRow& row,
-                                                                       uint32_t mask, bool to_write,
-                                                                       Visit visit) {
+[[gnu::always_inline]] inline void ErrorTrace::each_place(Warp& warp, const PlaceRow& row, uint32_t mask,
+                                                          bool to_write, Visit visit) {
   Places places;
   places.mask = mask;
   if (row.slot != no_slot) {
@@ -229,8 +215,7 @@ template <class Visit>
 }
 
 /// `bytes` bytes of memory are about to change: ends the shadows of values that reach into them from before.
-template <int parts_count>
-void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
+void ErrorTrace::overwrite(const Places& to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
   const ErrorKind rest = plan_.strict ? ErrorKind::lost : ErrorKind::none;
   each_lane(to.mask, [&](int lane) {
@@ -245,8 +230,7 @@ void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
 
 /// Shadows of values, half by half: of a part of one, which then begins nowhere, no value is found. A byte of
 /// one is lost, and the half that it goes to. `from` without cells: nothing comes.
-template <int parts_count>
-void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t bytes) {
+void ErrorTrace::put(const Places& to, const Places& from, uint32_t bytes) {
   for (size_t half = 0, halves = std::max<size_t>(bytes / 2, 1); half < halves; ++half) {
     const size_t ahead = half * to.step, behind = half * from.step;
     ErrorKind taken[32] = {};
@@ -272,8 +256,15 @@ void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t
   }
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::move(Warp& warp, const TransferRow& row) {
+/// What a strict trace does not follow, in memory.
+void ErrorTrace::lose(const Places& at, uint32_t lanes, uint32_t bytes) {
+  if (!plan_.strict || !at.cells) return;
+  each_lane(lanes, [&](int lane) {
+    std::fill_n(&at.cells->kind[at.at[lane]], std::max(bytes / 2, 1u), ErrorKind::lost);
+  });
+}
+
+void ErrorTrace::move(Warp& warp, const TransferRow& row) {
   each_place(warp, row.from, row.mask, false, [&](const Places& from) {
     each_place(warp, row.to, from.mask, true, [&](const Places& to) {
       if (!to.cells) return;
@@ -284,8 +275,7 @@ void ErrorTrace<parts_count>::move(Warp& warp, const TransferRow& row) {
 }
 
 /// mov.b32 {low, high}, word: of an f32 the high half is the bf16 cut from it.
-template <int parts_count>
-void ErrorTrace<parts_count>::unpack(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::unpack(Warp& warp, const Op& op, uint32_t mask) {
   Cells& cells = registers(warp);
   each_lane(mask, [&](int lane) {
     const size_t first = cell(op.s[0], 0, lane), kept = static_cast<size_t>(lane);
@@ -305,8 +295,7 @@ void ErrorTrace<parts_count>::unpack(Warp& warp, const Op& op, uint32_t mask) {
   }
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
   const Signature& signature = *done.signature;
   const Flow flow = signature.flow();
@@ -338,23 +327,18 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
-template <int parts_count>
-void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
+void ErrorTrace::landed(Warp& warp, const Landing& landing) {
   each_row(landing, [&](const TransferRow& row) {
     each_place(warp, row.to, row.mask, true, [&](const Places& to) {
       overwrite(to, landing.bytes);
-      if (landing.combines && plan_.strict && to.cells)
-        each_lane(to.mask, [&](int lane) {
-          std::fill_n(&to.cells->kind[to.at[lane]], std::max(landing.bytes / 2u, 1u), ErrorKind::lost);
-        });
+      if (landing.combines) lose(to, to.mask, landing.bytes);
     });
     if (!landing.combines) move(warp, row);
   });
 }
 
 /// Of rounded values, or upon one: the order is not known in which the others came.
-template <int parts_count>
-void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
+void ErrorTrace::atomic(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t lost = not_plain(warp, op, mask) | (ptx::is_float(op.type) || astray_ ? mask : 0);
   const PlaceRow memory{no_slot, warp.space, 0, warp.address};
   each_place(warp, memory, mask, false, [&](const Places& at) {
@@ -367,17 +351,10 @@ void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
   each_place(warp, memory, mask, true, [&](const Places& at) {
     if (!at.cells) return;
     overwrite(at, op.element_bytes);
-    if (!plan_.strict) return;
-    each_lane(at.mask & lost, [&](int lane) {
-      std::fill_n(&at.cells->kind[at.at[lane]], std::max(op.element_bytes / 2u, 1u), ErrorKind::lost);
-    });
+    lose(at, at.mask & lost, op.element_bytes);
   });
   mark(warp, op, ErrorKind::none, mask);
   if (plan_.strict) mark(warp, op, ErrorKind::lost, lost);
 }
-
-template class ErrorTrace<0>;
-template class ErrorTrace<kExactParts>;
-template class ErrorTrace<16>;
 
 }  // namespace assay::vm

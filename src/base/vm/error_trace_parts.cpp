@@ -20,23 +20,21 @@ double probe_factor(uint64_t place, int probe) {
 
 /// Derivatives at the exact operands: the slopes of a step are secants, which lead there. In `r` where they
 /// are the same but for a product's second.
-template <int parts_count>
-auto ErrorTrace<parts_count>::exact_slopes(const Op& op, int arity, const int* which, Result& r,
-                                           Result& made) const -> const Result& {
-  using Slopes = typename Facts::Slopes;
-  const auto operand = [&](int k) -> const Operand& { return operands_[static_cast<size_t>(which[k])]; };
+const ErrorTrace::Result& ErrorTrace::exact_slopes(const Op& op, Sources from, Result& r,
+                                                   Result& made) const {
+  using Slopes = Facts::Slopes;
   if (facts(op).slopes == Slopes::constant) return r;
   if (facts(op).slopes == Slopes::product) {
     for (int i = 0; i < 32; ++i)
-      if (!(r.chosen >> i & 1)) r.slope[1][i] = operand(0).value[i] + operand(0).error[i];
+      if (!(r.chosen >> i & 1)) r.slope[1][i] = from[0]->value[i] + from[0]->error[i];
     return r;
   }
   alignas(64) double exact[3][32];
   static constexpr double zeros[32] = {};
   RealStep step = made.step();
   std::memcpy(made.value, r.value, sizeof made.value);
-  for (int k = 0; k < arity; ++k) {
-    for (int i = 0; i < 32; ++i) exact[k][i] = operand(k).value[i] + operand(k).error[i];
+  for (size_t k = 0; k < from.size(); ++k) {
+    for (int i = 0; i < 32; ++i) exact[k][i] = from[k]->value[i] + from[k]->error[i];
     step.value[k] = exact[k], step.error[k] = step.bound[k] = zeros;
   }
   op.row->real(step);
@@ -44,29 +42,24 @@ auto ErrorTrace<parts_count>::exact_slopes(const Op& op, int arity, const int* w
 }
 
 /// The parts of a result's error in `mask`, from cell `first` on. Runs behind keep().
-template <int parts_count>
-void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first, int arity, const int* which,
-                                          Result& r, uint32_t mask) {
+void ErrorTrace::carry_parts(Warp& warp, const Op& op, size_t first, Sources from, Result& r, uint32_t mask) {
   Cells& cells = registers(warp);
   Result at_exact;
-  const Result& slopes_of = plan_.strict ? exact_slopes(op, arity, which, r, at_exact) : r;
+  const Result& slopes_of = plan_.strict ? exact_slopes(op, from, r, at_exact) : r;
   const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
   const double* slopes[3];
   const double* parts[3];
   uint32_t unbounded = 0;
   for (int p = 0; p < plan_.parts; ++p) {
     int carrying = 0;
-    for (int k = 0; k < arity; ++k) {
-      const Operand& from = operands_[static_cast<size_t>(which[k])];
-      if (from.exact) continue;
-      slopes[carrying] = slopes_of.slope[k], parts[carrying++] = from.part[p];
-    }
+    for (size_t k = 0; k < from.size(); ++k)
+      if (!from[k]->exact) slopes[carrying] = slopes_of.slope[k], parts[carrying++] = from[k]->part[p];
     alignas(64) double sum[32];
     unbounded |= lane_kit().carry_part(sum, carrying, slopes, parts);
     if (p == own)
       for (int i = 0; i < 32; ++i) sum[i] += r.local[i];
     if (plan_.probes) probe(warp, op, p, r, sum);
-    double* const to = cells.part(static_cast<size_t>(p)) + first;
+    double* const to = cells.part(p) + first;
     if (mask == ~0u)
       std::memcpy(to, sum, sizeof sum);
     else
@@ -78,9 +71,7 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
 /// What a step adds to a probe: to the first, what series leave out: of c_n y + c_{n-1} that is next c_{n+1}
 /// y^2, of one sign wherever y lies; to the others, that and the step's own doubles times a number by chance,
 /// fixed by where it happens.
-template <int parts_count>
-void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
-                                    double* sum) const {
+void ErrorTrace::probe(const Warp& warp, const Op& op, int p, const Result& r, double* sum) const {
   const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
   const int number = plan_.first_probe + p;
   if (number == 0 && share == 0) return;
@@ -91,9 +82,5 @@ void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const
     if (own > 0) sum[i] += number == 0 ? std::fabs(left_out) : own * probe_factor(place ^ i, number);
   }
 }
-
-template class ErrorTrace<0>;
-template class ErrorTrace<kExactParts>;
-template class ErrorTrace<16>;
 
 }  // namespace assay::vm

@@ -96,26 +96,25 @@ double offset_of(uint32_t bits) {
   return kOffset * static_cast<double>(std::bit_cast<float>(bits));
 }
 
-constexpr int kParts = kExactParts;
-using ExactPass = Pass<kParts>;
-using Cells = ErrorCells<kParts>;
+/// Constants whose rounding is followed at once.
+constexpr int kParts = 4;
+using Cells = ErrorCells;
 
 /// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins
 /// `part`.
-void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset, double error,
-              int part = -1) {
+void set_cell(Pass& pass, ErrorMemory::Area& area, uint64_t offset, double error, int part = -1) {
   for (uint64_t half = 0; half < 2; ++half) {
     const auto [cells, at] = pass.memory.touch(area, offset + 2 * half);
     cells->kind[at] = half ? ErrorKind::tail : ErrorKind::f32;
     cells->error[at] = part < 0 ? error : 0;
     cells->bound[at] = 0;
-    for (int p = 0; p < kParts; ++p) cells->part(static_cast<size_t>(p))[at] = p == part ? error : 0;
+    for (int p = 0; p < cells->parts; ++p) cells->part(p)[at] = p == part ? error : 0;
   }
 }
 
 /// Lets the constant begin its part wherever launch `i` has it.
 void follow_constant(const Program& program, const Constant& constant, int part, size_t i,
-                     const Literals& literals, ExactPass& pass, ErrorPlan<kParts>& plan) {
+                     const Literals& literals, Pass& pass, ErrorPlan& plan) {
   size_t hint = 0;
   if (constant.table) {
     if (i > 0) return;
@@ -141,7 +140,7 @@ void follow_constant(const Program& program, const Constant& constant, int part,
 
 /// Parameters of launch `i` that say what they stand for are that; those of the launch before have no
 /// shadows.
-void set_parameters(const Program& program, size_t i, ExactPass& pass) {
+void set_parameters(const Program& program, size_t i, Pass& pass) {
   size_t hint = 0;
   const Code& code = pass.prepared.code(i);
   auto& area = *pass.memory.find(parameter_base, hint);
@@ -160,11 +159,11 @@ void set_parameters(const Program& program, size_t i, ExactPass& pass) {
 }
 
 /// One run: constants from `first` on, as many as there are parts; series and the shadow's own rounding.
-ExactPass pass_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-                  const std::vector<Literals>& all_literals, const std::vector<Constant>& constants,
-                  size_t first) {
+Pass pass_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+             const std::vector<Literals>& all_literals, const std::vector<Constant>& constants,
+             size_t first) {
   const size_t count = std::min<size_t>(constants.size() - first, kParts);
-  const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
+  const auto enter = [&](size_t i, Pass& pass, ErrorPlan& plan) {
     const Literals& literals = all_literals[i];
     const Code& code = pass.prepared.code(i);
     set_parameters(program, i, pass);
@@ -176,15 +175,14 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
         plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source;
   };
-  return ExactPass(program, inputs, machine,
-                   {.enter = enter, .strict = true, .parts_in_use = static_cast<int>(count)});
+  return Pass(program, inputs, machine, {.enter = enter, .strict = true, .parts = static_cast<int>(count)});
 }
 
 /// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
 /// matrices of norm 1 whose entries' sizes do not.
-ExactPass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-                    const std::vector<Literals>& all_literals, int first) {
-  const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
+Pass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+               const std::vector<Literals>& all_literals, int first) {
+  const auto enter = [&](size_t i, Pass& pass, ErrorPlan& plan) {
     const Literals& literals = all_literals[i];
     set_parameters(program, i, pass);
     for (const Immediate& immediate : pass.prepared.code(i).immediates)
@@ -194,7 +192,7 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
     plan.first_probe = first;
   };
-  return ExactPass(program, inputs, machine, {.enter = enter, .strict = true});
+  return Pass(program, inputs, machine, {.enter = enter, .strict = true, .parts = kParts});
 }
 
 /// Is what signs do not lessen more than this share of the output's size somewhere?
@@ -226,13 +224,13 @@ void narrow(const Program& program, const TensorMap& inputs, const MachineOption
     if (is_wide(without_signs[name], out.value))
       first[name].resize(out.value.size()), largest[name].resize(out.value.size());
   for (int probe = 0; probe <= kProbes && !first.empty(); probe += kParts) {
-    const ExactPass pass = probes_of(program, inputs, machine, all_literals, probe);
+    const Pass pass = probes_of(program, inputs, machine, all_literals, probe);
     for (const auto& [name, tensor] : pass.outputs) {
       if (!first.contains(name)) continue;
       pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
         for (int p = 0; p < kParts && at < Cells::unfollowed; ++p) {
           double& known = (probe + p == 0 ? first : largest)[name][static_cast<size_t>(flat)];
-          known = std::fmax(known, std::fabs(cells.part(static_cast<size_t>(p))[at]));
+          known = std::fmax(known, std::fabs(cells.part(p)[at]));
         }
       });
     }
@@ -259,7 +257,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
   }
   std::map<std::string, std::vector<double>> without_signs;
   for (size_t first = 0; first == 0 || first < constants.size(); first += kParts) {
-    const ExactPass pass = pass_of(program, inputs, machine, all_literals, constants, first);
+    const Pass pass = pass_of(program, inputs, machine, all_literals, constants, first);
     const size_t count = std::min<size_t>(constants.size() - first, kParts);
     for (size_t i = 0; i < pass.launches.size() && first == 0; ++i) {
       const OpErrors& launch = pass.launches[i];
@@ -284,7 +282,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
                                     : at == Cells::exact ? 0
                                                          : std::numeric_limits<double>::infinity());
         }
-        for (size_t p = 0; shadowed && p < count; ++p)
+        for (int p = 0; shadowed && p < static_cast<int>(count); ++p)
           out.slack[static_cast<size_t>(flat)] += std::fabs(cells.part(p)[at]);
       });
     }

@@ -15,6 +15,7 @@
 #include "src/base/program/parameters.h"
 #include "src/base/program/tile_map_bytes.h"
 #include "src/base/vm/compiled/compiled_code.h"
+#include "src/base/vm/device_heap.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/paged_tensor.h"
 
@@ -40,7 +41,7 @@ struct Cached {
 
 /// Modules by their whole text, the most recently used first.
 struct Cache {
-  static constexpr size_t capacity = 160;  // 5 MB each
+  static constexpr size_t capacity = 512;  // 1 MB to 5 MB each; all that the kernels have, and some
   std::mutex mutex;
   std::list<std::shared_ptr<Cached>> modules;
 };
@@ -145,10 +146,15 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
   allocate(inputs);
   place(storages);
   for (const auto& code : codes_) {
-    if (!code->heap || calls_.heap != 0) continue;
-    auto& heap = bytes_["device heap"];
-    heap.assign(DeviceCalls::heap_bytes, std::byte{program.poison});
-    calls_.heap = memory_.add("device heap", heap.data(), heap.size(), nullptr);
+    const HeapOfProcess* const process = HeapOfProcess::current();
+    const DeviceHeap* const kept = process ? process->before() : nullptr;
+    if ((!code->heap && !kept) || !calls_.heap.bytes.empty()) continue;
+    if (kept)
+      calls_.heap = *kept;
+    else
+      calls_.heap.bytes.assign(DeviceHeap::size, std::byte{program.poison}),
+          calls_.heap.written.assign(DeviceHeap::size, 0);
+    memory_.place_heap(calls_);
   }
   context_.calls = &calls_;
   if (std::any_of(program.launches.begin(), program.launches.end(),
@@ -178,7 +184,7 @@ void PreparedProgram::allocate(const Buffer& buffer) {
   };
   if (buffer.use == Buffer::Use::workspace) {
     if (const auto copied = tensors_.find(buffer.shape.name); copied != tensors_.end())
-      shape = &copied->second;
+      shape = copied->second.axes == buffer.shape.axes ? &copied->second : &buffer.shape;
     if (too_large)
       pages = poisoned_pages(program_.poison);
     else

@@ -81,14 +81,15 @@ ptx::Type type_of_register(Element element) {
   return type == ptx::Type::f16 ? ptx::Type::f16x2 : type == ptx::Type::bf16 ? ptx::Type::bf16x2 : type;
 }
 
-/// D, A, B, C and the metadata of a matrix product, by index into Op::slots.
+/// D, A, B, C and the metadata of a matrix product, by index into Op::slots; of a wgmma D is also C, and B is
+/// in no register.
 Fragment fragment_of(const MatrixForm& form, size_t index) {
   const auto d = static_cast<size_t>(form.sum_registers()), a = static_cast<size_t>(form.a_registers()),
              b = static_cast<size_t>(form.b_registers());
   if (index < d) return {"D", type_of_register(form.sum)};
   if (index < d + a) return {"A", type_of_register(form.a)};
   if (index < d + a + b) return {"B", type_of_register(form.b)};
-  if (form.sparse && index == a + b + 2 * d) return {"metadata", ptx::Type::b32};
+  if (form.sparse && index == a + b + (form.warpgroup ? d : 2 * d)) return {"metadata", ptx::Type::b32};
   return {"C", type_of_register(form.sum)};
 }
 
@@ -98,7 +99,7 @@ class LineTrace : public PlainTrace {
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
 
-  LineTrace(const ErrorPlan<0>& plan, const LineQuestion& asked) : shadows_(plan), asked_(asked) {}
+  LineTrace(const ErrorPlan& plan, const LineQuestion& asked) : shadows_(plan), asked_(asked) {}
 
   void begin_block(Block& block) {
     if (code_ != block.context->code) learn(*block.context->code);
@@ -286,7 +287,7 @@ class LineTrace : public PlainTrace {
     return made;
   }
 
-  ErrorTrace<0> shadows_;
+  ErrorTrace shadows_;
   const LineQuestion& asked_;
   const Code* code_ = nullptr;
   std::vector<bool> of_line_;  ///< by op
@@ -320,10 +321,9 @@ LineView view_line(const Program& program, const TensorMap& inputs, const Machin
   PreparedProgram prepared(program, inputs, options);
   const std::string path = find_line(prepared, program, asked);
   require_place(program, asked);
-  ErrorMemory<0> memory;
-  for (const Allocation& a : prepared.memory().allocations())
-    memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
-  const ErrorPlan<0> plan{&memory, HUGE_VAL, {}};
+  ErrorMemory memory;
+  for (const Allocation& a : prepared.memory().allocations()) memory.add(a.name, a.base, a.bytes, 2, {});
+  const ErrorPlan plan{&memory, HUGE_VAL, {}};
   LineTrace trace(plan, asked);
   for (size_t i = 0; i < program.launches.size() && !trace.found() && trace.view.trap.empty(); ++i) {
     const LaunchContext& context = prepared.enter(i);

@@ -16,6 +16,7 @@
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/branch_trace.h"
+#include "src/base/vm/device_heap.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
 #include "src/base/vm/opcode.h"
@@ -157,6 +158,9 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
   }
   outcome.printed = std::move(prepared.calls().printed), outcome.not_printed = prepared.calls().not_printed;
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (HeapOfProcess* const process = HeapOfProcess::current();
+      process && !prepared.calls().heap.bytes.empty())
+    process->leave(std::move(prepared.calls().heap));
   if (outcome.trap) return outcome;
   outcome.changed_inputs = prepared.changed(inputs), outcome.changed_variables = prepared.changed_variables();
   outcome.outputs = prepared.take_outputs();

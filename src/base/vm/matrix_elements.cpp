@@ -26,17 +26,14 @@ int first_row_of(const Warp& warp) {
 
 MatrixSources matrix_sources(const Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
-  if (form.sparse) {
-    MatrixSources sources;
-    std::copy_n(warp.word(op.slots[op.slot_count - 1]), 32, sources.metadata.begin());
-    return sources;
-  }
-  if (!form.warpgroup) return {};
-  return {form.a_in_shared ? warp.wide(op.s[0])[0] : 0,
-          warp.wide(op.s[1])[0],
-          ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0,
-          uint64_t{warp.rank} * warp.block->shared_stride,
-          {}};
+  MatrixSources sources;
+  if (form.sparse) std::copy_n(warp.word(op.slots[op.slot_count - 1]), 32, sources.metadata.begin());
+  if (!form.warpgroup) return sources;
+  if (form.a_in_shared) sources.a_descriptor = warp.wide(op.s[0])[0];
+  sources.b_descriptor = warp.wide(op.s[1])[0];
+  sources.adds = ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0;
+  sources.shared_base = uint64_t{warp.rank} * warp.block->shared_stride;
+  return sources;
 }
 
 MatrixElements::MatrixElements(const Warp& warp, const Op& op)

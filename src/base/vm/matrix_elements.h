@@ -18,7 +18,7 @@ struct ElementPlace {
   uint64_t shared = 0;  ///< byte
 };
 
-/// What a wgmma or an mma.sp reads from registers beside fragments.
+/// What a wgmma or a sparse product reads from registers beside fragments.
 struct MatrixSources {
   uint64_t a_descriptor = 0, b_descriptor = 0;
   bool adds = true;          ///< D = A B + C
@@ -85,10 +85,11 @@ template <class Visit>
 void each_shared_piece(const Warp& warp, const Op& op, Visit visit) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   const MatrixSources sources = matrix_sources(warp, op);
-  const auto pieces = [&](char operand, uint64_t descriptor, bool mn_major, int first, int count) {
+  const auto pieces = [&](char operand, uint64_t descriptor, bool mn_major, int first, int count, int depth) {
     const MatrixDescriptor matrix = decode_descriptor(descriptor);
-    // K-major: lines of 32 bytes; MN-major: 16 lines of k, eight rows (columns) to a piece.
-    const int lines = mn_major ? 16 : count, per_line = mn_major ? count / 8 : 2;
+    // K-major: a line to a row (column); MN-major: a line to a k, eight rows (columns) to a piece.
+    const int lines = mn_major ? depth : count,
+              per_line = mn_major ? count / 8 : depth * format_of(form.a).bits / 128;
     for (int line = 0; line < lines; ++line)
       for (int piece = 0; piece < per_line; ++piece)
         visit(operand, sources.shared_base +
@@ -96,8 +97,9 @@ void each_shared_piece(const Warp& warp, const Op& op, Visit visit) {
                                matrix, mn_major, static_cast<uint32_t>(mn_major ? line : first + line),
                                static_cast<uint32_t>(mn_major ? first / 8 + piece : piece))});
   };
-  if (form.a_in_shared) pieces('A', sources.a_descriptor, form.a_by_column, first_row_of(warp), 16);
-  pieces('B', sources.b_descriptor, form.b_by_row, 0, form.columns());
+  if (form.a_in_shared)
+    pieces('A', sources.a_descriptor, form.a_by_column, first_row_of(warp), 16, form.a_depth());
+  pieces('B', sources.b_descriptor, form.b_by_row, 0, form.columns(), form.k);
 }
 
 }  // namespace assay::vm

@@ -71,6 +71,12 @@ MatrixForm MatrixForm::of(uint64_t bits) {
   return std::bit_cast<MatrixForm>(bits);
 }
 
+MatrixForm MatrixForm::kept() const {
+  MatrixForm made = *this;
+  made.sparse = false, made.selector = 0, made.k = static_cast<uint8_t>(a_depth());
+  return made;
+}
+
 bool MatrixForm::set_shape(std::string_view shape) {
   int m = 0, n = 0, depth = 0;
   if (std::sscanf(std::string(shape).c_str(), "m%dn%dk%d", &m, &n, &depth) != 3) return false;

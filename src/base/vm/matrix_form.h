@@ -27,6 +27,8 @@ std::optional<Element> element_named(std::string_view);
 /// The formats that an instruction names, in PTX order: of mma D, A, B, C, of wgmma D, A, B. What it leaves
 /// out is left out.
 std::vector<Element> elements_of(const ptx::Instruction&);
+/// Whether its A is sparse (.sp, .sp::ordered_metadata).
+bool has_sparse_a(const ptx::Instruction&);
 /// Value of a pattern of `bits` bits. Exact.
 double value_of(Element, uint64_t pattern);
 
@@ -45,8 +47,8 @@ struct MatrixForm {
   bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
   /// Products per step where the instruction has fewer than the architecture; 0: it has not.
   uint8_t split : 5 = 0;
-  uint8_t selector : 2 = 0;  ///< mma.sp: which lanes of four give the metadata
-  bool sparse : 1 = false;   ///< mma.sp: of A every other element (of four two, of eight two pairs)
+  uint8_t selector : 2 = 0;  ///< .sp: which lanes of four give the metadata
+  bool sparse : 1 = false;   ///< .sp: of A every other element (of four two, of eight two pairs)
 
   uint64_t bits() const;
   static MatrixForm of(uint64_t bits);
@@ -54,6 +56,8 @@ struct MatrixForm {
   bool set_shape(std::string_view);
   int columns() const { return 8 * tiles; }
   int a_depth() const { return sparse ? k / 2 : k; }  ///< elements of A that a row has
+  /// Of a sparse form the dense one that has as many products.
+  MatrixForm kept() const;
   /// 32-bit registers per lane (f64: 64-bit ones).
   int a_registers() const { return a_in_shared ? 0 : registers(rows, a_depth(), a); }
   int b_registers() const { return warpgroup ? 0 : registers(8, k, b) * tiles; }
@@ -84,9 +88,10 @@ FragmentPlace a_place(int rows, int per, int reg, int lane, int i);  ///< row of
 FragmentPlace b_place(int per, int reg, int lane, int i);            ///< k, column of B
 FragmentPlace sum_place(bool halves, int reg, int lane, int i);      ///< row and column of one 8-column tile
 
-/// PTX ISA, "Sparse matrix storage" of mma.sp: the k of the `at`th element that a row of A has, by the 32
-/// lanes' metadata. A word holds 16 columns of a 16-bit format, or 8 of tf32, of rows g (its low half) and
-/// g + 8; of an 8-bit format 32 columns, of a 4-bit one 64, of row g, the next lane's of g + 8.
+/// PTX ISA, "Sparse matrix storage" of mma.sp and of wgmma.mma_async.sp (a warp's 16 rows): the k of the
+/// `at`th element that a row of A has, by the 32 lanes' metadata. A word holds 16 columns of a 16-bit format,
+/// or 8 of tf32, of rows g (its low half) and g + 8; of an 8-bit format 32 columns, of a 4-bit one 64, of row
+/// g, the next lane's of g + 8.
 int sparse_column(const MatrixForm&, const uint32_t* metadata, int row, int at);
 /// The lane whose metadata say so, and the choices that the selector has.
 int metadata_lane(const MatrixForm&, int row, int at);

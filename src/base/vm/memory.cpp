@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "src/base/vm/device_calls.h"
+
 namespace assay::vm {
 
 int64_t Allocation::element_at(uint64_t offset) const {
@@ -24,13 +26,25 @@ uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Te
                      std::shared_ptr<PagedBytes> pages, const TensorLayout* layout) {
   const uint64_t base = next_;
   next_ = (base + bytes + allocation_gap + 0x1f'ffff) & ~uint64_t{0x1f'ffff};
-  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}});
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}, nullptr});
   return base;
 }
 
 void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
                    std::shared_ptr<PagedBytes> pages, const TensorLayout* layout) {
-  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}});
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}, nullptr});
+}
+
+void Memory::place_heap(DeviceCalls& calls) {
+  insert({"device heap",
+          heap_base,
+          calls.heap.bytes.size(),
+          calls.heap.bytes.data(),
+          nullptr,
+          nullptr,
+          nullptr,
+          {},
+          &calls});
 }
 
 uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes,
@@ -131,6 +145,7 @@ std::string Memory::describe(uint64_t address) const {
   }
   if (before && address < before->base + before->bytes) {
     const uint64_t offset = address - before->base;
+    if (before->heap) return before->heap->describe(offset);
     for (const Part& part : before->parts)
       if (part.tensor && part.tensor->size() > 0 && offset - part.offset < part.bytes)
         return element_of(*part.tensor, static_cast<int64_t>(offset - part.offset));

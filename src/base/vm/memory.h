@@ -17,6 +17,7 @@ namespace assay::vm {
 
 /// Windows of the generic address space. Those below allocation_base and those of shared and local memory are
 /// where no memory of a process lies, whose addresses live storages keep.
+inline constexpr uint64_t heap_base = 0x0600'0000'0000;       ///< the device's heap, in every launch
 inline constexpr uint64_t function_base = 0x0700'0000'0000;   ///< functions, 16 apart: no memory
 inline constexpr uint64_t parameter_base = 0x0800'0000'0000;  ///< the entry's parameter block
 inline constexpr uint64_t variable_base = 0x0900'0000'0000;   ///< module variables, allocation_gap apart
@@ -38,6 +39,8 @@ struct Part {
   const Tensor* tensor = nullptr;  ///< null for workspaces
 };
 
+struct DeviceCalls;
+
 struct Allocation {
   std::string name;
   uint64_t base = 0;
@@ -47,7 +50,10 @@ struct Allocation {
   const Tensor* tensor = nullptr;        ///< names and axes; null for workspaces, variables and parameters
   const TensorLayout* layout = nullptr;  ///< of a tensor that is a view; null: row by row
   std::vector<Part> parts;
+  DeviceCalls* heap = nullptr;  ///< of the device's heap: which bytes are an object's
 
+  /// Accesses go straight to `data`.
+  bool is_plain() const { return !pages && !heap; }
   /// The tensor's element that this byte belongs to; -1 in a gap of a view.
   int64_t element_at(uint64_t offset) const;
 };
@@ -70,6 +76,8 @@ class Memory {
   /// The same at a fixed base (parameters, module variables, live storages); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor = nullptr,
              std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr);
+  /// The device's heap, at heap_base.
+  void place_heap(DeviceCalls&);
   void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
 
   /// Index of the allocation that holds [address, address + bytes), or -1.

@@ -25,10 +25,7 @@ void Recorder::begin_block(Block& block) {
     current_->sites.assign(code_->ops.size(), -1);
     current_->launch = launch_;
   }
-  const ProvenanceCell unwritten{0, kUnwritten};
-  cells_.begin_registers(block, unwritten);
-  cells_.begin_local(block, unwritten);
-  cells_.begin_shared(block, unwritten);
+  cells_.begin(block, {0, kUnwritten});
 }
 
 Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {

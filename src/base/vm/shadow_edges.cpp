@@ -4,20 +4,15 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "src/base/numerics/format.h"
+#include "src/base/vm/error_shadow.h"
 
 namespace assay::vm {
 namespace {
 
 constexpr double kNear = 4, kFar = 16;  // binades: within 4 is near, beyond 16 safe
-
-Dtype format_of_type(ptx::Type type) {
-  using ptx::Type;
-  if (type == Type::f16 || type == Type::f16x2) return Dtype::fp16;
-  if (type == Type::bf16 || type == Type::bf16x2) return Dtype::bf16;
-  return type == Type::f64 ? Dtype::fp64 : Dtype::fp32;
-}
 
 std::string remaining(double distance, const std::string& edge) {
   if (distance < kNear) return fmt::format("within {:.2g} binades of {}", distance, edge);
@@ -27,7 +22,7 @@ std::string remaining(double distance, const std::string& edge) {
 }  // namespace
 
 Edge edge_of(const ptx::Form& form, ptx::Type result) {
-  const Dtype dtype = format_of_type(result);
+  const Dtype dtype = dtype_of(error_kind_of(result));
   const Format& f = format(dtype);
   using ptx::Operation;
   switch (form.operation) {
@@ -62,55 +57,51 @@ Edge edge_of(const ptx::Form& form, ptx::Type result) {
 }
 
 ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {
-  ShadowEdge out;
-  out.format = edge.format, out.limit = edge.limit;
+  const double limit = edge.limit, low = seen.smallest, high = seen.largest;
+  const auto saw = [&](EdgeQuantity quantity, double extreme, double distance, std::string text) {
+    return ShadowEdge{.quantity = quantity,
+                      .format = std::string(edge.format),
+                      .extreme = extreme,
+                      .limit = limit,
+                      .distance = distance,
+                      .text = std::move(text)};
+  };
   switch (edge.kind) {
     case EdgeKind::none:
       break;
-    case EdgeKind::exponent:
-      out.quantity = EdgeQuantity::argument, out.extreme = seen.largest,
-      out.distance = edge.limit - seen.largest;
-      if (seen.largest >= edge.limit)
-        out.text = fmt::format("saw up to {:.4g}: overflowed (from {:g} on)", seen.largest, edge.limit);
-      else if (out.distance < kNear)
-        out.text = fmt::format("saw up to {:.4g}: within {:.2g} of overflow (threshold {:g})", seen.largest,
-                               out.distance, edge.limit);
-      else if (seen.largest <= 0)
-        out.text = fmt::format("saw up to {:.4g}: safe", seen.largest);
-      else
-        out.text = fmt::format("saw up to {:.4g}: {:.4g} below overflow (threshold {:g})", seen.largest,
-                               out.distance, edge.limit);
-      break;
+    case EdgeKind::exponent: {
+      const double left = limit - high;
+      return saw(EdgeQuantity::argument, high, left,
+                 fmt::format("saw up to {:.4g}: ", high) +
+                     (left <= 0      ? fmt::format("overflowed (from {:g} on)", limit)
+                      : left < kNear ? fmt::format("within {:.2g} of overflow (threshold {:g})", left, limit)
+                      : high <= 0    ? "safe"
+                                     : fmt::format("{:.4g} below overflow (threshold {:g})", left, limit)));
+    }
     case EdgeKind::magnitude:
     case EdgeKind::conversion: {
       const bool sums = edge.kind == EdgeKind::magnitude;
-      out.quantity = sums ? EdgeQuantity::result : EdgeQuantity::argument, out.extreme = seen.largest;
-      out.distance =
-          seen.largest > 0 ? std::log2(edge.limit / seen.largest) : std::numeric_limits<double>::max();
-      const std::string what = fmt::format("{} up to {:.4g}", sums ? "gave" : "converted", seen.largest);
-      out.text = seen.largest > edge.limit
-                     ? fmt::format("{}: overflowed {} (largest {:.6g})", what, edge.format, edge.limit)
-                     : fmt::format("{}: {}", what,
-                                   remaining(out.distance, fmt::format("overflow of {}", edge.format)));
-      break;
+      const double left = high > 0 ? std::log2(limit / high) : std::numeric_limits<double>::max();
+      return saw(sums ? EdgeQuantity::result : EdgeQuantity::argument, high, left,
+                 fmt::format("{} up to {:.4g}: {}", sums ? "gave" : "converted", high,
+                             high > limit ? fmt::format("overflowed {} (largest {:.6g})", edge.format, limit)
+                                          : remaining(left, fmt::format("overflow of {}", edge.format))));
     }
-    case EdgeKind::reciprocal:
-      out.quantity = EdgeQuantity::argument, out.extreme = seen.smallest;
-      out.distance = seen.smallest > 0 ? std::log2(seen.smallest / edge.limit) : 0;
-      out.text = seen.smallest == 0 ? "divided by zero"
-                                    : fmt::format("divisor down to {:.4g}: {}", seen.smallest,
-                                                  remaining(out.distance, "overflow"));
-      break;
-    case EdgeKind::positive:
-      out.quantity = EdgeQuantity::argument, out.extreme = seen.smallest;
-      out.distance = seen.smallest > 0 ? std::max(0.0, std::log2(seen.smallest / edge.limit)) : 0;
-      out.text = seen.smallest < 0 ? fmt::format("saw {:.4g}: negative", seen.smallest)
-                 : seen.smallest == 0
-                     ? "saw 0"
-                     : fmt::format("saw down to {:.4g}: {}", seen.smallest, remaining(out.distance, "zero"));
-      break;
+    case EdgeKind::reciprocal: {
+      const double left = low > 0 ? std::log2(low / limit) : 0;
+      return saw(EdgeQuantity::argument, low, left,
+                 low == 0 ? "divided by zero"
+                          : fmt::format("divisor down to {:.4g}: {}", low, remaining(left, "overflow")));
+    }
+    case EdgeKind::positive: {
+      const double left = low > 0 ? std::max(0.0, std::log2(low / limit)) : 0;
+      return saw(EdgeQuantity::argument, low, left,
+                 low < 0    ? fmt::format("saw {:.4g}: negative", low)
+                 : low == 0 ? "saw 0"
+                            : fmt::format("saw down to {:.4g}: {}", low, remaining(left, "zero")));
+    }
   }
-  return out;
+  return saw(EdgeQuantity::argument, 0, 0, "");
 }
 
 }  // namespace assay::vm

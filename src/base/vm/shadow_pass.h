@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -15,33 +16,13 @@
 
 namespace assay::vm {
 
-inline void merge(OpErrors& into, const OpErrors& from) {
-  if (from.roundings.empty()) return;  // a thread that came too late for a block
-  into.roundings.resize(from.roundings.size());
-  into.largest.resize(from.largest.size());
-  into.edges.resize(from.edges.size());
-  into.amplified.resize(from.amplified.size());
-  for (size_t i = 0; i < from.roundings.size(); ++i) {
-    into.roundings[i] += from.roundings[i];
-    into.largest[i] = std::max(into.largest[i], from.largest[i]);
-    into.edges[i].merge(from.edges[i]);
-    into.amplified[i].merge(from.amplified[i]);
-  }
-  if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
-  into.ended += from.ended;
-  into.turned += from.turned;
-  into.branches_turned += from.branches_turned;
-  if (from.loss.op >= 0 && from.loss.block < into.loss.block) into.loss = from.loss;
-}
-
 /// What an entry's parameters take at most (PTX ISA 5.1.6, "Parameter State Space"), rounded up.
 constexpr uint64_t kParameterBytes = 1 << 15;
 
-/// One run of all launches with shadows of `parts` parts.
-template <int parts>
+/// One run of all launches.
 struct Pass {
   PreparedProgram prepared;
-  ErrorMemory<parts> memory;
+  ErrorMemory memory;
   std::vector<OpErrors> launches;
   TensorMap outputs;                       ///< and inputs that were changed in place; empty after a trap
   std::map<std::string, uint64_t> places;  ///< buffer -> its address
@@ -52,24 +33,24 @@ struct Pass {
     double parting = 0;
     std::function<std::vector<int>(size_t launch)> part_of_op = nullptr;
     /// Before each launch: may fill in ErrorPlan::offsets and the cells of memory.
-    std::function<void(size_t launch, Pass&, ErrorPlan<parts>&)> enter = nullptr;
+    std::function<void(size_t launch, Pass&, ErrorPlan&)> enter = nullptr;
     bool strict = false;
-    int parts_in_use = parts;
+    int parts = 0;
   };
 
   Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, const Watch& watch)
       : prepared(program, inputs, options) {
     for (const Allocation& a : prepared.memory().allocations()) {
-      memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
+      memory.add(a.name, a.base, a.bytes, 2, {ErrorKind::none, watch.parts});
       places[a.name] = a.base;
       for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
     }
-    memory.add("parameters", parameter_base, kParameterBytes, 2, ErrorKind::none);
+    memory.add("parameters", parameter_base, kParameterBytes, 2, {ErrorKind::none, watch.parts});
     bool trapped = false;
     for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
-      ErrorPlan<parts> shared;
+      ErrorPlan shared;
       shared.memory = &memory, shared.parting = watch.parting;
-      shared.strict = watch.strict, shared.parts = watch.parts_in_use;
+      shared.strict = watch.strict, shared.parts = watch.parts;
       if (watch.part_of_op) shared.part_of_op = watch.part_of_op(i);
       if (watch.enter) watch.enter(i, *this, shared);
       trapped = run_launch(prepared.enter(i), options, shared);
@@ -81,8 +62,7 @@ struct Pass {
   }
 
   /// True: trapped.
-  bool run_launch(const LaunchContext& context, const MachineOptions& options,
-                  const ErrorPlan<parts>& shared) {
+  bool run_launch(const LaunchContext& context, const MachineOptions& options, const ErrorPlan& shared) {
     const auto& grid = context.launch->grid;
     const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
     const uint64_t wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
@@ -93,7 +73,7 @@ struct Pass {
     std::mutex mutex;
     OpErrors& total = launches.emplace_back();
     const auto work = [&] {
-      ErrorTrace<parts> trace(shared);
+      ErrorTrace trace(shared);
       TracedLaunch done;
       try {
         done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
@@ -106,7 +86,7 @@ struct Pass {
         return;
       }
       const std::lock_guard lock(mutex);
-      merge(total, trace.counts);
+      total.merge(trace.counts);
       lane_instructions += done.lane_instructions;
     };
     std::vector<std::thread> others;
@@ -125,22 +105,26 @@ struct Pass {
                                    [&](const auto& a) { return start - a.base <= a.bytes; });
     const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
     const bool followed = bytes > 1 && (start - area->base) % bytes == 0;  // cells are of 16 bits
-    const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
-                           : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
-                           : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
-                                                         : ErrorKind::f32;
-    static const ErrorCells<parts> nothing;
+    const ErrorKind kind = error_kind_of(tensor.dtype);
+    static const ErrorCells nothing;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
       if (!followed) {
-        visit(flat, ErrorCells<parts>::unfollowed, nothing);
+        visit(flat, ErrorCells::unfollowed, nothing);
         continue;
       }
       const auto [cells, at] =
-          ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
+          ErrorMemory::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
       const bool high_alone = kind == ErrorKind::f32 && (tensor.bits(flat) & 0xffff) == 0;
-      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : ErrorCells<parts>::exact,
-            cells ? *cells : nothing);
+      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : ErrorCells::exact, cells ? *cells : nothing);
     }
+  }
+  /// visit(flat, value, cell, cells) for each element that is finite and followed.
+  template <class Visit>
+  void each_followed(const Tensor& tensor, Visit visit) const {
+    each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells& cells) {
+      const double value = tensor.value(flat);
+      if (at < ErrorCells::unfollowed && std::isfinite(value)) visit(flat, value, at, cells);
+    });
   }
 };
 

@@ -13,7 +13,7 @@
 namespace assay::vm {
 namespace {
 
-constexpr int kParts = 16;
+constexpr int kParts = kMostParts;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -26,7 +26,7 @@ struct Lines {
   std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
 };
 
-Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
+Lines number_lines(const Pass& pass, const ShadowOptions& options) {
   Lines lines;
   std::map<std::pair<std::string, int>, int> known;
   for (size_t i = 0; i < pass.launches.size(); ++i) {
@@ -54,18 +54,32 @@ Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
   return lines;
 }
 
-ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
+/// An op of a launch that stands at a line.
+struct Site {
+  const OpErrors::OfOp& did;
+  const Code& code;
+  const Op& op;
+  size_t launch;
+  int line;
+  const std::string& opcode() const { return opcode_of(code, op); }
+};
+
+/// visit(Site) in the order of launches and ops.
+template <class Visit>
+void each_site(const Pass& pass, const Lines& lines, Visit visit) {
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].ops.size(); ++op)
+      if (const int line = lines.of_op[i][op]; line >= 0)
+        visit(Site{pass.launches[i].ops[op], pass.prepared.code(i), pass.prepared.code(i).ops[op], i, line});
+}
+
+ShadowOutput output_of(const Pass& pass, const Tensor& tensor) {
   ShadowOutput o;
   o.name = tensor.name;
   o.elements = tensor.size();
+  for (int64_t flat = 0; flat < o.elements; ++flat) o.nonfinite += !std::isfinite(tensor.value(flat));
   double errors = 0, exacts = 0;
-  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-    const double value = tensor.value(flat);
-    if (!std::isfinite(value)) {
-      ++o.nonfinite;
-      return;
-    }
-    if (at >= ErrorCells<0>::unfollowed) return;
+  pass.each_followed(tensor, [&](int64_t flat, double value, size_t at, const ErrorCells& cells) {
     ++o.followed;
     const double error = cells.error[at], exact = value + error;
     errors += error * error, exacts += exact * exact;
@@ -80,55 +94,43 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
 }
 
 /// An element further off than `threshold`, relative to itself or to the output's size, whichever is larger.
-bool has_parted(const Pass<0>& pass, const Tensor& tensor, double rms, double threshold) {
+bool has_parted(const Pass& pass, const Tensor& tensor, double rms, double threshold) {
   bool found = false;
-  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-    const double value = tensor.value(flat);
-    if (at >= ErrorCells<0>::unfollowed || !std::isfinite(value)) return;
+  pass.each_followed(tensor, [&](int64_t, double value, size_t at, const ErrorCells& cells) {
     found |= std::fabs(cells.error[at]) > threshold * std::max(std::fabs(value + cells.error[at]), rms);
   });
   return found;
 }
 
 /// Counts per line, and which of its instructions rounds most: by that one's calls the line is reached.
-std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines,
-                                       const ShadowOptions& options) {
+std::vector<ShadowLine> rounding_lines(const Pass& pass, const Lines& lines, const ShadowOptions& options) {
   std::vector<ShadowLine> result(lines.where.size());
   for (size_t i = 0; i < lines.where.size(); ++i) result[i].where = lines.where[i];
-  for (size_t i = 0; i < pass.launches.size(); ++i)
-    for (size_t op = 0; op < pass.launches[i].roundings.size(); ++op) {
-      if (lines.of_op[i][op] < 0 || pass.launches[i].roundings[op] == 0) continue;
-      ShadowLine& line = result[static_cast<size_t>(lines.of_op[i][op])];
-      line.roundings += pass.launches[i].roundings[op];
-      if (!line.instruction.empty() && pass.launches[i].largest[op] <= line.largest) continue;
-      line.largest = pass.launches[i].largest[op];
-      const Code& code = pass.prepared.code(i);
-      line.instruction = opcode_of(code, code.ops[op]);
-      if (options.locate)
-        line.where = options.locate(*code.module, code.ops[op].function, code.ops[op].instruction);
-    }
+  each_site(pass, lines, [&](const Site& at) {
+    if (at.did.roundings == 0) return;
+    ShadowLine& line = result[static_cast<size_t>(at.line)];
+    line.roundings += at.did.roundings;
+    if (!line.instruction.empty() && at.did.largest <= line.largest) return;
+    line.largest = at.did.largest;
+    line.instruction = at.opcode();
+    if (options.locate) line.where = options.locate(*at.code.module, at.op.function, at.op.instruction);
+  });
   return result;
 }
 
 /// The nearest edge per source line and opcode.
-std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
+std::vector<ShadowEdge> edges_of(const Pass& pass, const Lines& lines) {
   std::map<std::pair<int, std::string>, ShadowEdge> nearest;
-  for (size_t i = 0; i < pass.launches.size(); ++i)
-    for (size_t op = 0; op < pass.launches[i].edges.size(); ++op) {
-      const EdgeSeen& seen = pass.launches[i].edges[op];
-      if (lines.of_op[i][op] < 0 || !seen.is_seen()) continue;
-      const Op& at = pass.prepared.code(i).ops[op];
-      const std::string& opcode = opcode_of(pass.prepared.code(i), at);
-      ShadowEdge edge =
-          describe_edge(edge_of(pass.prepared.code(i).signature(at).form, at.row->result), seen);
-      edge.where = lines.where[static_cast<size_t>(lines.of_op[i][op])], edge.instruction = opcode;
-      const auto [known, is_new] = nearest.try_emplace({lines.of_op[i][op], opcode}, edge);
-      if (!is_new && edge.distance < known->second.distance) known->second = edge;
-    }
+  each_site(pass, lines, [&](const Site& at) {
+    if (!at.did.edge.is_seen()) return;
+    ShadowEdge edge = describe_edge(edge_of(at.code.signature(at.op).form, at.op.row->result), at.did.edge);
+    edge.where = lines.where[static_cast<size_t>(at.line)], edge.instruction = at.opcode();
+    const auto [known, is_new] = nearest.try_emplace({at.line, edge.instruction}, edge);
+    if (!is_new && edge.distance < known->second.distance) known->second = edge;
+  });
   std::vector<ShadowEdge> edges;
   for (auto& [key, edge] : nearest) edges.push_back(std::move(edge));
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const ShadowEdge& a, const ShadowEdge& b) { return a.distance < b.distance; });
+  std::ranges::stable_sort(edges, {}, &ShadowEdge::distance);
   return edges;
 }
 
@@ -140,29 +142,25 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
 constexpr double kManyRoundings = 16, kAmplifies = 16, kShare = 0x1p-4, kFurthest = 0.875;
 constexpr size_t kAmplifiers = 3;
 
-std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& program, const Lines& lines,
+std::vector<ShadowAmplifier> amplifiers_of(const Pass& pass, const Program& program, const Lines& lines,
                                            const std::vector<ShadowOutput>& outputs) {
   double rounding = 0, worst = 0;
   for (const OpErrors& launch : pass.launches)
-    for (const double largest : launch.largest) rounding = std::max(rounding, largest);
+    for (const OpErrors::OfOp& op : launch.ops) rounding = std::max(rounding, op.largest);
   for (const ShadowOutput& o : outputs)
     if (o.rms_error > 0 && o.rms_exact > 0) worst = std::max(worst, o.rms_error / o.rms_exact);
   std::vector<ShadowAmplifier> found;
   if (!(worst > kManyRoundings * rounding)) return found;
-  for (size_t i = 0; i < pass.launches.size(); ++i)
-    for (size_t op = 0; op < pass.launches[i].amplified.size(); ++op) {
-      const Amplified& a = pass.launches[i].amplified[op];
-      const double error = a.errors.quantile(kFurthest), at_once = a.growths.median();
-      const double growth = at_once >= kAmplifies ? at_once : a.returns.median();
-      if (!(error >= kShare * std::min(worst, 1.0)) || growth < kAmplifies || lines.of_op[i][op] < 0)
-        continue;
-      found.push_back({lines.where[static_cast<size_t>(lines.of_op[i][op])],
-                       opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]), error, growth,
-                       a.value, a.exact, unfold(a.block, program.launches[i].grid),
-                       unfold(a.thread, program.launches[i].block)});
-    }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.growth > b.growth; });
+  each_site(pass, lines, [&](const Site& at) {
+    const Amplified& a = at.did.amplified;
+    const double error = a.errors.quantile(kFurthest), at_once = a.growths.median();
+    const double growth = at_once >= kAmplifies ? at_once : a.returns.median();
+    if (!(error >= kShare * std::min(worst, 1.0)) || growth < kAmplifies) return;
+    const Launch& launch = program.launches[at.launch];
+    found.push_back({lines.where[static_cast<size_t>(at.line)], at.opcode(), error, growth, a.value, a.exact,
+                     unfold(a.block, launch.grid), unfold(a.thread, launch.block)});
+  });
+  std::ranges::stable_sort(found, std::greater(), &ShadowAmplifier::growth);
   // Of an unrolled loop's copies of a line the strongest.
   std::set<std::tuple<std::string, int, std::string>> told;
   std::erase_if(found, [&](const ShadowAmplifier& a) {
@@ -173,23 +171,20 @@ std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& p
   return found;
 }
 
-std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions& options) {
+std::optional<ShadowElement> element_of(const Pass& pass, const ShadowOptions& options) {
   if (!options.element) return std::nullopt;
   const auto found = pass.outputs.find(options.element->first);
   if (found == pass.outputs.end() || !is_real(found->second.dtype)) return std::nullopt;
   std::optional<ShadowElement> element;
   const Tensor& tensor = found->second;
-  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-    if (flat != options.element->second || at >= ErrorCells<0>::unfollowed ||
-        !std::isfinite(tensor.value(flat)))
-      return;
-    element = {tensor.element_name(flat), tensor.value(flat), tensor.value(flat) + cells.error[at],
-               cells.bound[at]};
+  pass.each_followed(tensor, [&](int64_t flat, double value, size_t at, const ErrorCells& cells) {
+    if (flat == options.element->second)
+      element = {tensor.element_name(flat), value, value + cells.error[at], cells.bound[at]};
   });
   return element;
 }
 
-std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& program, const Lines& lines,
+std::optional<ShadowParting> parting_of(const Pass& pass, const Program& program, const Lines& lines,
                                         double threshold) {
   for (size_t i = 0; i < pass.launches.size(); ++i) {
     const Parting& first = pass.launches[i].first;
@@ -250,18 +245,15 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
         parts.push_back(line < 0 ? -1 : part_of_line[static_cast<size_t>(line)]);
       return parts;
     };
-    const Pass<kParts> pass(program, inputs, options, {.part_of_op = part_of_op});
+    const Pass pass(program, inputs, options, {.part_of_op = part_of_op, .parts = static_cast<int>(count)});
     for (const auto& [name, tensor] : pass.outputs) {
       if (!is_real(tensor.dtype) || (!only.empty() && name != only)) continue;
       std::vector<double>& of_line = sizes[name];
       of_line.resize(result.size());
-      pass.each_element(tensor,
-                        [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
-                          if (at >= ErrorCells<kParts>::unfollowed || !std::isfinite(tensor.value(flat)))
-                            return;
-                          for (size_t p = 0; p < count; ++p)
-                            of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.part(p)[at]));
-                        });
+      pass.each_followed(tensor, [&](int64_t, double, size_t at, const ErrorCells& cells) {
+        for (size_t p = 0; p < count; ++p)
+          of_line[followed[first + p]] += std::fabs(cells.part(static_cast<int>(p))[at]);
+      });
     }
   }
   int with_errors = 0;
@@ -274,8 +266,7 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
   }
   for (ShadowLine& line : result) line.share /= std::max(1, with_errors);
   std::erase_if(result, [](const ShadowLine& line) { return line.roundings == 0; });
-  std::stable_sort(result.begin(), result.end(),
-                   [](const ShadowLine& a, const ShadowLine& b) { return a.share > b.share; });
+  std::ranges::stable_sort(result, std::greater(), &ShadowLine::share);
 }
 
 }  // namespace
@@ -283,7 +274,7 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
 ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
                         const ShadowOptions& options) {
   const auto start = Clock::now();
-  const Pass<0> pass(program, inputs, machine, {.parting = options.parting});
+  const Pass pass(program, inputs, machine, {.parting = options.parting});
   const Lines lines = number_lines(pass, options);
   ShadowReport report;
   report.lane_instructions = pass.lane_instructions;

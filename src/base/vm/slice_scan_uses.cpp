@@ -29,7 +29,7 @@ void SliceScan::add_computed(const Op& op, const Found& f) {
 /// The row of A, the column of B and the c of one element of D.
 void SliceScan::add_matrix(const Op& op, const Found& f) {
   const uint64_t* details = block_->details.data() + executed_->detail;
-  MatrixSources sources{details[0], details[1], details[2] != 0};
+  MatrixSources sources{details[0], details[1], details[2] != 0, details[3], {}};
   if (MatrixForm::of(op.immediate).sparse)
     for (size_t lane = 0; lane < 32; ++lane)
       sources.metadata[lane] = static_cast<uint32_t>(details[4 + lane]);

@@ -1,11 +1,13 @@
 // The trace of a replayed block for slicing (value_slice.h): what was executed, in order, and, in a second
 // replay, the values of the instances that were asked for.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "src/base/vm/code.h"
+#include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {
@@ -52,16 +54,86 @@ class SliceTrace : public PlainTrace {
     log_ = nullptr, probe_ = first, last_probe_ = last, record_ = 0;
   }
 
-  void begin_block(Block& block);
-  void before(Warp&, const Op&, uint32_t mask);
-  void after(Warp&, const Op&, uint32_t mask);
-  void landed(Warp&, const Landing&);
+  void begin_block(Block& block) {
+    code_ = block.context->code;
+    if (!log_) return;
+    log_->code = code_;
+    log_->launch = static_cast<uint32_t>(block.context->launch_index);
+    log_->block = block.linear;
+    log_->cluster = block.context->cluster;
+    log_->warps = static_cast<uint32_t>(block.warps.size());
+    log_->shared_bytes = static_cast<uint32_t>(block.shared.size());
+  }
+
+  void before(Warp& warp, const Op& op, uint32_t) {
+    if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(code_->signature(op)))
+      fill(warp, true);
+  }
+
+  void after(Warp& warp, const Op& op, uint32_t mask) {
+    const Signature& signature = code_->signature(op);
+    if (!is_logged(signature)) return;
+    if (!log_) {
+      fill(warp, false);
+      while (probe_ != last_probe_ && probe_->record == record_) ++probe_;
+      ++record_;
+      return;
+    }
+    ++record_;
+    log_->records.push_back({static_cast<int32_t>(&op - code_->ops.data()), mask, 0,
+                             static_cast<uint16_t>(warp.index), false, warp.space});
+    if (reaches_memory(signature)) return log_lanes(warp.address);
+    if (signature.flow() == Flow::exchange) return log_lanes(warp.lane_source);
+    if (signature.flow() == Flow::select) log_->records.back().detail = warp.mask(op.s[2]);
+    if (signature.flow() != Flow::matrix) return;
+    const MatrixSources sources = matrix_sources(warp, op);
+    log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+    log_->details.insert(log_->details.end(),
+                         {sources.a_descriptor, sources.b_descriptor, sources.adds, sources.shared_base});
+    if (signature.matrix.sparse)
+      log_->details.insert(log_->details.end(), sources.metadata.begin(), sources.metadata.end());
+  }
+
+  void landed(Warp& warp, const Landing& landing) {
+    ++record_;
+    if (!log_) return;
+    log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
+                             static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
+                             true, landing.to_space});
+    for (int piece = 0; piece < 32; ++piece) {
+      const bool lands = (landing.mask >> piece & 1) != 0;
+      log_->details.push_back(lands ? landing.to[piece] : 0);
+      log_->details.push_back(lands ? landing.from[piece] : 0);
+      log_->details.push_back(lands ? landing.copied[piece] : 0);
+    }
+    log_->details.insert(log_->details.end(), {landing.bytes, static_cast<uint64_t>(landing.from_space),
+                                               landing.combines, static_cast<uint64_t>(landing.lane + 1)});
+  }
 
  private:
-  static bool is_logged(const Signature&);
-  void fill(const Warp&, bool sources);
+  /// Whatever may define a register or memory.
+  static bool is_logged(const Signature& signature) {
+    const bool writes_value =
+        std::any_of(signature.writes.begin(), signature.writes.end(),
+                    [](const Use& to) { return to.cell == Cell::word || to.cell == Cell::wide; });
+    return carries(signature) || signature.flow() == Flow::atomic || writes_value;
+  }
+
+  void fill(const Warp& warp, bool sources) {
+    for (SliceProbe* p = probe_; p != last_probe_ && p->record == record_; ++p) {
+      if (p->is_source != sources) continue;
+      if (p->wide)
+        p->bits = warp.wide(p->slot)[p->lane];
+      else
+        p->bits = warp.word(p->slot)[p->lane] >> (16 * p->half);
+    }
+  }
+
   template <class T>
-  void log_lanes(const T* values);
+  void log_lanes(const T* values) {
+    log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+    log_->details.insert(log_->details.end(), values, values + 32);
+  }
 
   const Code* code_ = nullptr;
   BlockLog* log_ = nullptr;

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "src/base/program/source_place.h"
 #include "src/base/ptx/inlined_frames.h"
+#include "src/base/vm/device_calls.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/rows/warp_rows.h"
 
@@ -134,10 +136,15 @@ bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t b
 
 namespace {
 
+bool may_write(const Signature& signature) {
+  return std::any_of(signature.accesses.begin(), signature.accesses.end(),
+                     [](const Access& a) { return a.direction != Access::Direction::read; });
+}
+
 /// One lane of global memory; the allocation last met by this op is tried first.
-std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint32_t bytes) {
+std::byte* global_pointer(Block& block, const Op& op, uint64_t address, uint32_t bytes) {
   const Memory& memory = *block.context->memory;
-  int32_t& hint = block.hints[op_index];
+  int32_t& hint = block.hints[static_cast<size_t>(&op - block.context->code->ops.data())];
   if (hint >= 0) {
     const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
     const uint64_t offset = address - known.base;
@@ -147,6 +154,11 @@ std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint3
   if (found < 0) return nullptr;
   const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
   if (allocation.pages) return allocation.pages->at(address - allocation.base);
+  if (allocation.heap) {
+    const bool writes = may_write(block.context->code->signature(op));
+    const bool reached = allocation.heap->reaches_object(address - allocation.base, bytes, writes);
+    return reached ? allocation.data + (address - allocation.base) : nullptr;
+  }
   hint = found;
   return allocation.data + (address - allocation.base);
 }
@@ -158,7 +170,7 @@ bool place_in_one(Warp& warp, size_t op_index, uint32_t mask, uint32_t bytes, st
   int32_t& hint = block.hints[op_index];
   if (hint < 0) {
     hint = memory.find(warp.address[std::countr_zero(mask)], bytes);
-    if (hint >= 0 && memory.allocations()[static_cast<size_t>(hint)].pages) hint = -1;
+    if (hint >= 0 && !memory.allocations()[static_cast<size_t>(hint)].is_plain()) hint = -1;
     if (hint < 0) return false;
   }
   const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
@@ -177,7 +189,7 @@ bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   each_lane(mask, [&](int lane) {
     if (!good) return;
     const uint64_t address = warp.address[lane];
-    host[lane] = global_pointer(block, op_index, address, bytes);
+    host[lane] = global_pointer(block, op, address, bytes);
     if (host[lane] && !(address & (bytes - 1))) return;
     good = bad_access(warp, op, lane, address, bytes, ptx::Space::global, host[lane] != nullptr);
   });
@@ -276,8 +288,7 @@ bool translate_at(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::
 bool translate_part(Warp& warp, const Op& op, int lane, uint32_t bytes, uint32_t alignment,
                     std::byte** host) {
   const uint64_t address = warp.address[lane];
-  const auto op_index = static_cast<size_t>(&op - warp.block->context->code->ops.data());
-  host[lane] = global_pointer(*warp.block, op_index, address, bytes);
+  host[lane] = global_pointer(*warp.block, op, address, bytes);
   if (host[lane] && !(address & (alignment - 1))) return true;
   return bad_access(warp, op, lane, address, bytes, ptx::Space::global, host[lane] != nullptr);
 }

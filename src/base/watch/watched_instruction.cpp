@@ -67,8 +67,8 @@ WatchedInstruction product(const Instruction& instruction) {
   made.a_element = elements[1], made.b_element = elements[2];
   std::vector<Type> types;
   for (const vm::Element element : elements) types.push_back(register_type(element));
-  if (!ptx::is_float(types[0])) return made;                                     // sums of integers
-  if (instruction.operands.size() != 4) return made.kind = Kind::refused, made;  // mma.sp
+  if (!ptx::is_float(types[0])) return made;  // sums of integers
+  if (vm::has_sparse_a(instruction)) return made.kind = Kind::refused, made;
   append(made.results, instruction.operands[0], types[0]);
   for (size_t i = 1; i < 4; ++i) {
     append(made.sources, instruction.operands[i], types[i]);
@@ -89,6 +89,7 @@ WatchedInstruction sums(const Instruction& instruction) {
   const std::vector<vm::Element> elements = vm::elements_of(instruction);
   if (elements.size() != 3 || instruction.operands.size() < 4) return made.kind = Kind::refused, made;
   if (vm::format_of(elements[0]).integer) return made;
+  if (vm::has_sparse_a(instruction)) return made.kind = Kind::refused, made;
   made.a_element = elements[1], made.b_element = elements[2];
   append(made.results, instruction.operands[0], elements[0] == vm::Element::f16 ? Type::f16x2 : Type::f32);
   if (instruction.operands[1].kind == Operand::Kind::vector)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/vm/checks/checked_kernel.h"
 
 namespace assay::vm {
@@ -170,6 +172,33 @@ TEST_P(Races, AreFoundAtBothLinesAndTheRepairedTwinIsSilent) {
   const CheckedRun good = run_checked(repaired, only_races());
   EXPECT_FALSE(good.trap) << good.trap->message;
   EXPECT_TRUE(good.report.findings.empty()) << all_messages(good.report);
+}
+
+/// The twin of that name, repaired, has no finding, and a word on what was met.
+void expect_dismissed(const char* name, const char* kind, uint64_t times, const char* reason) {
+  const auto twin = std::find_if(std::begin(twins), std::end(twins),
+                                 [&](const Twin& t) { return t.name == std::string(name); });
+  ASSERT_NE(twin, std::end(twins));
+  const SmallKernel repaired = kernel_of(*twin, twin->repair);
+  const CheckReport report = run_checked(repaired, only_races()).report;
+  EXPECT_TRUE(report.findings.empty()) << all_messages(report);
+  ASSERT_EQ(report.dismissed.size(), 1u) << name;
+  EXPECT_EQ(name_of(report.dismissed[0].met.kind), kind);
+  EXPECT_EQ(report.dismissed[0].met.count, times);
+  EXPECT_EQ(report.dismissed[0].met.at.where.ptx_line, line_with(repaired, "// after"));
+  EXPECT_NE(report.dismissed[0].reason.find(reason), std::string::npos) << report.dismissed[0].reason;
+}
+
+TEST(RaceCheck, WhatIsMetAndNoFindingIsToldWithItsReason) {
+  uint64_t unequal = 0;  // pairs of lanes whose two fused sums of squares differ
+  for (int i = 0; i < 16; ++i) {
+    const float a = static_cast<float>(i) + 0.1f, b = static_cast<float>(i + 16) + 0.1f;
+    unequal += std::fma(a, a, b * b) != std::fma(b, b, a * a);
+  }
+  expect_dismissed("lanes store numbers that no rounding makes equal", "warp-race", unequal,
+                   "different roundings of fused products");
+  expect_dismissed("a load whose value a shuffle carries to another lane", "warp-race", 1,
+                   "reaches no store");
 }
 
 TEST(RaceCheck, OneSentenceNamesMemoryBothThreadsAndBothLines) {

@@ -18,11 +18,14 @@
 // - A thread does not pass a wait for one phase of an mbarrier again once the next phase has arrivals or
 //   bytes: its parity has not changed with the phases (`mbarrier-phase`).
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
 #include "src/base/vm/checks/check.h"
+#include "src/base/vm/mbarrier.h"
 
 namespace assay::vm {
 
@@ -49,32 +52,146 @@ class AsyncCheck : public Check<AsyncFacts> {
       hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   explicit AsyncCheck(const CheckSetup& setup) : Check(setup) {}
 
-  void enter(const LaunchContext&);
-  void begin_block(Block&);
-  void before(Warp&, const Op&, uint32_t mask);
-  void after(Warp&, const Op&, uint32_t mask);
-  void landed(Warp&, const Landing&);
-  void released(Block&);
+  void enter(const LaunchContext& context) {
+    begin_code(context, facts_of);
+    copies_ = multiplies_ = copies_bulk_ = false;
+    of_wgmma_.assign(code_->file_bytes / 64 + 4, 0);
+    for (const Op& op : code_->ops) {
+      copies_bulk_ |= facts(op).act == Act::bulk;
+      copies_ |= facts(op).act == Act::copy || copies_bulk_;
+      if (facts(op).act != Act::multiply) continue;
+      multiplies_ = true;
+      for (int i = 0; i < fragment_slots(op); ++i) of_wgmma_[op.slots[i] / 64] = 1;
+    }
+  }
+
+  void begin_block(Block& block) {
+    block_ = &block;
+    if (copies_) copying_.assign(block.shared.size() / 4 + 1, {});
+    if (!multiplies_ && !copies_bulk_) return;
+    bulk_.assign(copies_bulk_ ? block.shared.size() / 16 + 1 : 0, {});
+    phases_.clear();
+    passed_.clear();
+    stored_.assign(block.shared.size() / 4 + 4, {});
+    products_.assign(multiplies_ ? block.shared.size() / 16 + 1 : 0, {});
+    time_ = epoch_ = fence_epoch_ = 0;
+    warps_.assign(block.warps.size(), {.written = std::vector<const Op*>(of_wgmma_.size())});
+  }
+
+  void before(Warp& warp, const Op& op, uint32_t) {
+    if (!multiplies_) return;
+    const AsyncFacts& f = facts(op);
+    if (!warp.products.in_flight().empty()) check_registers(warp, op, f);
+    if (f.act == Act::multiply) check_fence(warp, op);
+  }
+
+  void after(Warp& warp, const Op& op, uint32_t mask) {
+    if (!copies_ && !multiplies_) return;
+    const AsyncFacts& f = facts(op);
+    if (multiplies_ && f.act != Act::multiply && !f.moves) note_written(warps_[warp.index], op, f);
+    switch (f.act) {
+      case Act::none:
+        return;
+      case Act::multiply:
+        return multiply(warp, op);
+      case Act::wgmma_fence: {
+        WarpState& state = warps_[warp.index];
+        for (const Slot slot : state.since_fence) state.written[slot / 64] = nullptr;
+        return state.since_fence.clear();
+      }
+      case Act::proxy_fence:
+        if (!multiplies_ && !copies_bulk_) return;
+        warps_[warp.index].proxy_fence = ++time_;
+        fence_epoch_ = epoch_;
+        return;
+      case Act::bulk:
+        return issue(warp, op);
+      case Act::barrier_wait:
+        return copies_bulk_ ? pass(warp, op, mask) : void();
+      case Act::access:
+      case Act::copy:
+        break;
+    }
+    if (copies_bulk_ && f.of_barrier && warp.space == ptx::Space::shared)
+      each_lane(mask, [&](int lane) { phases_ended(warp.address[lane]); });
+    each_access(warp, op, mask, [&](const MemoryAccess& access) {
+      if (access.space != ptx::Space::shared) return;
+      const Actor who = actor(warp, op, access.lane);
+      touch(who, access);
+      if (f.act == Act::copy) std::ranges::fill(cells_of<4>(copying_, access.address, access.bytes), who);
+    });
+  }
+
+  void landed(Warp&, const Landing& landing) {
+    const bool bulk = landing.number != 0;
+    each_lane(landing.mask, [&](int piece) {
+      if (landing.to_space == ptx::Space::shared) {
+        std::ranges::fill(cells_of<4>(copying_, landing.to[piece], landing.bytes), Actor{});
+        if (multiplies_ || copies_bulk_)
+          std::ranges::fill(cells_of<4>(stored_, landing.to[piece], landing.bytes), Stored{});
+      }
+      if (!bulk || landing.from_space != ptx::Space::shared || landing.copied[piece] == 0) return;
+      for (Reader& reader : cells_of<16>(bulk_, landing.from[piece], landing.copied[piece]))
+        if (reader.number == landing.number) reader = {};
+    });
+    if (bulk && landing.is_last && landing.barrier != no_shared) phases_ended(landing.barrier);
+  }
+
+  void released(Block&) {
+    ++epoch_;
+    ++time_;
+  }
 
  private:
+#define IN_FLIGHT(did, work, does, missing) \
+  "{element}: " did " at {at} by {thread} while the " work " that " does " it is in flight: no " missing
+  static constexpr CheckSentence copy_race{
+      CheckKind::async_copy_race,
+      IN_FLIGHT("{did}", "cp.async at {other} by {other_thread}", "fills", "cp.async.wait_group covers it")},
+      bulk_race{CheckKind::bulk_copy_race, IN_FLIGHT("{did}", "bulk copy at {other} by {other_thread}",
+                                                     "fills", "wait for it has passed")},
+      bulk_overwritten{CheckKind::bulk_copy_race,
+                       IN_FLIGHT("written", "bulk copy at {other} by {other_thread}", "reads",
+                                 "cp.async.bulk.wait_group covers it")},
+      wgmma_overwritten{CheckKind::wgmma_race,
+                        IN_FLIGHT("written", "wgmma.mma_async at {other} by {other_thread}", "reads",
+                                  "wgmma.wait_group covers it")},
+      wgmma_registers{CheckKind::wgmma_race, IN_FLIGHT("{access}", "wgmma.mma_async at {other}", "{does}",
+                                                       "wgmma.wait_group between them")};
+#undef IN_FLIGHT
+  static constexpr CheckSentence wgmma_unfenced{
+      CheckKind::wgmma_race,
+      "{element}: written at {other}, then used by the wgmma.mma_async "
+      "at {at} by {thread}: no wgmma.fence between them"};
+#define UNFENCED(read)                                     \
+  "{element}: written at {other} by {other_thread}, " read \
+  " at {at} by {thread}: no "                              \
+  "fence.proxy.async between them"
+  static constexpr CheckSentence wgmma_proxy{CheckKind::wgmma_race,
+                                             UNFENCED("{access} by the wgmma.mma_async")},
+      bulk_proxy{CheckKind::proxy_fence, UNFENCED("read by the bulk copy")};
+#undef UNFENCED
+  static constexpr CheckSentence phase_again{
+      CheckKind::mbarrier_phase,
+      "{element}: {thread} passes at {at} a wait for a phase that it has "
+      "passed at {other}, while the next phase "
+      "is under way: its parity has not changed"};
+
+  static bool has(const std::vector<Slot>& slots, Slot slot) {
+    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  }
+
   using Act = AsyncFacts::Act;
   /// 4 bytes of shared memory: the thread's store that their contents came of, none where a cp.async brought
   /// them.
   struct Stored {
-    const Op* writer = nullptr;
-    uint32_t thread = 0;
+    Actor by;
     uint32_t time = 0, epoch = 0;
   };
-  /// The last wgmma that read 16 bytes of shared memory.
-  struct Piece {
-    const Op* reader = nullptr;
-    uint64_t issue = 0;  ///< of the reading warp's queue
-    uint32_t warp = 0;
-  };
-  /// The bulk copy in flight that reads 16 bytes of shared memory.
-  struct BulkReader {
-    const Op* op = nullptr;
-    uint32_t thread = 0;
+  /// The last that read 16 bytes of shared memory: a wgmma, by its number in the warp's queue, or a bulk copy
+  /// in flight.
+  struct Reader {
+    Actor by;
     uint64_t number = 0;
   };
   /// Phases of an mbarrier, as far as they have been seen to end.
@@ -82,40 +199,208 @@ class AsyncCheck : public Check<AsyncFacts> {
     bool now = false;
     uint64_t ended = 0;
   };
-  /// What fills 4 bytes of shared memory.
-  struct Copying {
-    const Op* op = nullptr;
-    uint32_t thread = 0;
-  };
   struct WarpState {
     std::vector<const Op*> written;  ///< by slot / 64: by which op since the last wgmma.fence
     std::vector<Slot> since_fence;
     uint32_t proxy_fence = 0;  ///< time
   };
 
-  static AsyncFacts facts_of(const Op&, const Signature&);
-  void note_written(WarpState&, const Op&, const AsyncFacts&);
-  void touch(Warp&, const Op&, const MemoryAccess&);
-  void check_copies(const Warp&, const Op&, const MemoryAccess&);
-  void check_registers(const Warp&, const Op&, const AsyncFacts&);
-  void check_fence(const Warp&, const Op&);
-  void multiply(Warp&, const Op&);
-  void issue(Warp&, const Op&);
-  void issue_read(const Warp&, const Op&, const BulkCopy&, const BulkPiece&);
-  void issue_write(const Warp&, const Op&, const BulkCopy&, const BulkPiece&);
-  void check_bulk_readers(const Warp&, const Op&, int lane, uint64_t address, uint64_t bytes);
-  bool is_unfenced(const Stored&, const Warp& reader) const;
-  uint64_t phases_ended(uint64_t place);
-  void pass(Warp&, const Op&, uint32_t mask);
-  std::string register_name(const Op&, Slot) const;
+  static AsyncFacts facts_of(const Op&, const Signature& signature) {
+    AsyncFacts f;
+    const auto [completion, step, proxy] = signature.meaning->asynchronous;
+    for (const Use& to : signature.writes) f.writes.push_back(to.slot);
+    // The sums of a wgmma that it adds to are ordered.
+    for (const Use& from : signature.reads)
+      if (from.purpose != Purpose::guard &&
+          !(completion == Completion::wgmma_group && has(f.writes, from.slot)))
+        f.reads.push_back(from.slot);
+    f.moves =
+        signature.flow() == Flow::copy || signature.flow() == Flow::pack || signature.flow() == Flow::unpack;
+    if (reaches_memory(signature)) f.act = Act::access;
+    if (completion == Completion::copy_group && step == Step::issue) f.act = Act::copy;
+    if (completion == Completion::wgmma_group && step == Step::issue) f.act = Act::multiply;
+    if (completion == Completion::wgmma_group && step == Step::fence) f.act = Act::wgmma_fence;
+    f.of_barrier = completion == Completion::mbarrier && signature.flow() == Flow::none;
+    if (f.of_barrier && step == Step::wait) f.act = Act::barrier_wait;
+    if (signature.flow() == Flow::copy_bulk) f.act = Act::bulk;
+    if (completion == Completion::none && step == Step::fence && proxy == Proxy::async)
+      f.act = Act::proxy_fence;
+    return f;
+  }
 
-  bool copies_ = false, multiplies_ = false, bulk_ = false;  ///< the code has cp.async, wgmma, bulk copies
-  std::vector<char> of_wgmma_;                               ///< by slot / 64: a register of some wgmma
-  std::vector<Copying> copying_;                             ///< by 4 bytes of shared memory
-  std::vector<Stored> stored_;                               ///< by 4 bytes
-  std::vector<Piece> pieces_;                                ///< by 16 bytes
-  std::vector<BulkReader> bulk_readers_;                     ///< by 16 bytes
-  std::unordered_map<uint64_t, Phases> phases_;              ///< by place of the mbarrier
+  /// Those of D and A: of metadata the PTX ISA asks for no fence and no wait.
+  static int fragment_slots(const Op& wgmma) {
+    return wgmma.slot_count - MatrixForm::of(wgmma.immediate).sparse;
+  }
+
+  void note_written(WarpState& warp, const Op& op, const AsyncFacts& f) {
+    for (const Slot slot : f.writes) {
+      if (!of_wgmma_[slot / 64]) continue;
+      if (!warp.written[slot / 64]) warp.since_fence.push_back(slot);
+      warp.written[slot / 64] = &op;
+    }
+  }
+
+  /// Registers of instructions in flight.
+  void check_registers(const Warp& warp, const Op& op, const AsyncFacts& f) {
+    for (const auto& issued : warp.products.in_flight()) {
+      const Op& flying = *issued.op;
+      const MatrixForm& flown = signature(flying).matrix;
+      for (int i = 0; i < fragment_slots(flying); ++i) {
+        const Slot slot = flying.slots[i];
+        const bool result = i < flown.sum_registers(), writes = has(f.writes, slot),
+                   reads = has(f.reads, slot);
+        if (result ? !(reads || writes) : !writes) continue;
+        // Sums of one shape that follow each other are ordered.
+        if (result && f.act == Act::multiply && writes && !reads && flown.tiles == signature(op).matrix.tiles)
+          continue;
+        if (log_.opens(wgmma_registers, &op, &flying))
+          log_.tell(place(warp, op, 0, writes ? "written" : "read"), place(warp, flying, 0, "issued"),
+                    register_name(flying, slot), fmt::arg("does", result ? "makes" : "reads"));
+        return;
+      }
+    }
+  }
+
+  /// What was written to the registers of a wgmma since the last wgmma.fence.
+  void check_fence(const Warp& warp, const Op& op) {
+    for (int i = 0; i < fragment_slots(op); ++i) {
+      const Op* const writer = warps_[warp.index].written[op.slots[i] / 64];
+      if (!writer) continue;
+      if (log_.opens(wgmma_unfenced, &op, writer))
+        log_.tell(place(warp, op, 0, "read"), place(warp, *writer, 0, "written"),
+                  register_name(op, op.slots[i]));
+      return;
+    }
+  }
+
+  /// One lane's access to shared memory.
+  void touch(const Actor& who, const MemoryAccess& access) {
+    const bool copy = facts(*who.op).act == Act::copy;
+    if (!copy) check_copies(who, access);
+    if (!access.writes || !(multiplies_ || copies_bulk_)) return;
+    if (copies_bulk_) check_readers(who, access, bulk_);
+    if (multiplies_) check_readers(who, access, products_);
+    if (!copy)
+      std::ranges::fill(cells_of<4>(stored_, access.address, access.bytes), Stored{who, ++time_, epoch_});
+  }
+
+  /// Against the copies in flight that fill what is touched.
+  void check_copies(const Actor& who, const MemoryAccess& access) {
+    if (!copies_) return;
+    const auto words = cells_of<4>(copying_, access.address, access.bytes);
+    const auto copy = std::ranges::find_if(words, [](const Actor& copy) { return copy.op != nullptr; });
+    if (copy == words.end()) return;
+    const bool bulk = facts(*copy->op).act == Act::bulk;
+    if (!log_.opens(bulk ? bulk_race : copy_race, who.op, copy->op)) return;
+    const std::string did = access.reads ? "read" : "written";
+    log_.tell(place_by(who, did), place(*copy, bulk ? "copied by a bulk copy" : "copied by cp.async"),
+              memory_text(*block_, ptx::Space::shared, 4 * static_cast<uint64_t>(&*copy - copying_.data())),
+              fmt::arg("did", did));
+  }
+
+  /// What is written against the wgmma or bulk copies in flight that read there.
+  void check_readers(const Actor& who, const MemoryAccess& access, std::vector<Reader>& readers) {
+    const bool bulk = &readers == &bulk_;
+    const auto pieces = cells_of<16>(readers, access.address, access.bytes);
+    const auto reader = std::ranges::find_if(pieces, [&](const Reader& r) {
+      return r.by.op && (bulk || block_->warps[r.by.thread / 32].products.flies(r.number));
+    });
+    if (reader != pieces.end() &&
+        log_.opens(bulk ? bulk_overwritten : wgmma_overwritten, who.op, reader->by.op))
+      log_.tell(place_by(who, "written"), place(reader->by, bulk ? "read by a bulk copy" : "read by wgmma"),
+                memory_text(*block_, ptx::Space::shared, access.address));
+  }
+
+  /// What the async proxy reads against stores that no fence.proxy.async has followed: of the writer's warp,
+  /// of any warp before a barrier, or, at time `fenced`, of another that is enough.
+  void check_proxy(const Actor& who, const MemoryAccess& access, const CheckSentence& sentence,
+                   uint32_t fenced, const char* read) {
+    const auto words = cells_of<4>(stored_, access.address, access.bytes);
+    const auto stored = std::ranges::find_if(words, [&](const Stored& s) {
+      return s.by.op && std::max(fenced, warps_[s.by.thread / 32].proxy_fence) <= s.time &&
+             fence_epoch_ <= s.epoch;
+    });
+    if (stored == words.end() || !log_.opens(sentence, who.op, stored->by.op)) return;
+    const uint64_t at = 4 * static_cast<uint64_t>(&*stored - stored_.data());
+    log_.tell(place(who, read), place_by(stored->by, "written"),
+              memory_text(*block_, ptx::Space::shared, at));
+  }
+
+  void multiply(Warp& warp, const Op& op) {
+    const Actor who = actor(warp, op);
+    each_access(warp, op, ~0u, [&](const MemoryAccess& access) {
+      check_copies(who, access);
+      check_proxy(who, access, wgmma_proxy, 0, access.operand == 'A' ? "read as A" : "read as B");
+      products_[access.address / 16] = {who, warp.products.issued() - 1};
+    });
+  }
+
+  /// A fence of the issuer, behind whatever told it of the store, is enough.
+  void issue(Warp& warp, const Op& op) {
+    each_issued(warp, [&](const BulkCopy& copy) {
+      const Actor who = actor(warp, op, copy.lane);
+      const bool fills = copy.to_space == ptx::Space::shared;
+      for (const BulkPiece& piece : copy.pieces) {
+        if (copy.from_space == ptx::Space::shared && piece.what == BulkPiece::What::copy) {
+          const MemoryAccess read{copy.lane, ptx::Space::shared, piece.from, piece.bytes, true, false};
+          check_copies(who, read);
+          check_proxy(who, read, bulk_proxy, warps_[warp.index].proxy_fence, "read by a bulk copy");
+          std::ranges::fill(cells_of<16>(bulk_, piece.from, piece.bytes), Reader{who, copy.number});
+        }
+        if (!fills) continue;
+        const MemoryAccess write{copy.lane, ptx::Space::shared, piece.to, piece.bytes, false, true};
+        check_copies(who, write);
+        check_readers(who, write, bulk_);
+      }
+      for (const BulkPiece& piece : copy.pieces)  // which may share a word
+        if (fills) std::ranges::fill(cells_of<4>(copying_, piece.to, piece.bytes), who);
+    });
+  }
+
+  /// How many phases of the mbarrier have been seen to end.
+  uint64_t phases_ended(uint64_t place) {
+    uint64_t word;
+    std::memcpy(&word, block_->shared.data() + place, sizeof word);
+    Phases& phases = phases_[place];
+    if (word == Mbarrier::none) return phases.ended;
+    const bool now = Mbarrier::of(word).phase;
+    phases.ended += now != phases.now;
+    phases.now = now;
+    return phases.ended;
+  }
+
+  void pass(Warp& warp, const Op& op, uint32_t mask) {
+    if (warp.space != ptx::Space::shared) return;
+    each_lane(mask & warp.mask(op.d), [&](int lane) {
+      const uint64_t at = warp.address[lane], ended = phases_ended(at);
+      uint64_t word;
+      std::memcpy(&word, block_->shared.data() + at, sizeof word);
+      const Mbarrier b = Mbarrier::of(word);
+      Pass& last = passed_[uint64_t{thread_of(warp, lane)} << 32 | at];
+      const bool under_way = b.pending != b.expected || b.bytes != 0;
+      if (last.op && last.ended == ended && under_way && log_.opens(phase_again, &op, last.op))
+        log_.tell(place(warp, op, lane, "passed by " + opcode_of(*code_, op)),
+                  place(warp, *last.op, lane, "passed before"), memory_text(*block_, ptx::Space::shared, at));
+      last = {&op, ended};
+    });
+  }
+
+  std::string register_name(const Op& op, Slot slot) const {
+    // An op's registers stand in its instruction in the order of its slots.
+    const ptx::Operand& fragment = instruction_of(*code_, op)->operands[0];
+    for (uint16_t i = 0; i < op.slot_count && i < fragment.elements.size(); ++i)
+      if (op.slots[i] == slot && fragment.elements[i].reg >= 0)
+        return function_of(*code_, op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
+    return "a register of A";
+  }
+
+  bool copies_ = false, multiplies_ = false, copies_bulk_ = false;  ///< what the code has
+  std::vector<char> of_wgmma_;                   ///< by slot / 64: a register of some wgmma
+  std::vector<Actor> copying_;                   ///< by 4 bytes of shared memory: what fills them
+  std::vector<Stored> stored_;                   ///< by 4 bytes
+  std::vector<Reader> products_, bulk_;          ///< by 16 bytes
+  std::unordered_map<uint64_t, Phases> phases_;  ///< by place of the mbarrier
   /// A thread's last pass of a wait for an mbarrier: phases ended by then.
   struct Pass {
     const Op* op = nullptr;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,18 @@ struct CheckSetup {
   bool partial = false;  ///< only some blocks run: what the others would have written is no fault
 };
 
+/// An op, and the thread that ran it: of the block or cluster, as Check::thread_of counts.
+struct Actor {
+  const Op* op = nullptr;
+  uint32_t thread = 0;
+};
+
+/// Of cells of so many bytes each those that hold the bytes from `address` on.
+template <uint64_t granule, class Cell>
+std::span<Cell> cells_of(std::vector<Cell>& cells, uint64_t address, uint64_t bytes) {
+  return {&cells[address / granule], (address + bytes + granule - 1) / granule - address / granule};
+}
+
 template <class Facts>
 class Check : public PlainTrace {
  protected:
@@ -41,8 +54,19 @@ class Check : public PlainTrace {
   static uint32_t thread_of(const Warp& warp, int lane) {
     return warp.index * 32 + static_cast<uint32_t>(lane);
   }
+  static Actor actor(const Warp& warp, const Op& op, int lane = 0) { return {&op, thread_of(warp, lane)}; }
+  CheckedPlace place(const Actor& who, std::string access) const {
+    return log_.place(*who.op, block_->linear, who.thread, std::move(access));
+  }
+  /// What it did by which opcode; of another block.
+  CheckedPlace place_by(const Actor& who, const std::string& did, uint64_t block) const {
+    return log_.place(*who.op, block, who.thread, did + " by " + opcode_of(*code_, *who.op));
+  }
+  CheckedPlace place_by(const Actor& who, const std::string& did) const {
+    return place_by(who, did, block_->linear);
+  }
   CheckedPlace place(const Warp& warp, const Op& op, int lane, std::string access) const {
-    return log_.place(op, block_->linear, thread_of(warp, lane), std::move(access));
+    return place(actor(warp, op, lane), std::move(access));
   }
 
   CheckLog& log_;

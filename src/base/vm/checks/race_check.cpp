@@ -22,22 +22,20 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
   RaceFacts facts;
   const Operation operation = signature.form.operation;
   const Order order = signature.form.order;
-  const bool mbarrier = signature.meaning->asynchronous.completion == Completion::mbarrier;
+  const Flow flow = signature.flow();
+  const auto [completion, step, proxy] = signature.meaning->asynchronous;
+  const bool mbarrier = completion == Completion::mbarrier,
+             sets_up = operation == Operation::mbarrier_init || operation == Operation::mbarrier_inval;
   if (signature.meaning->members >= 0) facts.members = op.s[signature.meaning->members];
-  const bool fences =
-      signature.meaning->asynchronous.step == Step::fence && operation != Operation::wgmma_fence;
-  const Asynchronous& work = signature.meaning->asynchronous;
-  const bool waits_for_products = work.completion == Completion::wgmma_group && work.step == Step::wait;
-  const bool sets_up = operation == Operation::mbarrier_init || operation == Operation::mbarrier_inval;
-  facts.act = signature.flow() == Flow::copy_bulk ? Act::bulk
-              : waits_for_products                ? Act::product_wait
-              : !signature.accesses.empty()       ? Act::access
-              : facts.members != no_slot          ? Act::members
-              : fences                            ? Act::fence
-                                                  : Act::none;
+  facts.act = flow == Flow::copy_bulk                                       ? Act::bulk
+              : completion == Completion::wgmma_group && step == Step::wait ? Act::product_wait
+              : !signature.accesses.empty()                                 ? Act::access
+              : facts.members != no_slot                                    ? Act::members
+              : step == Step::fence && operation != Operation::wgmma_fence  ? Act::fence
+                                                                            : Act::none;
   facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
-  facts.strong = (mbarrier && !sets_up && signature.flow() == Flow::none) ||
-                 signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
+  facts.strong = (mbarrier && !sets_up && flow == Flow::none) || flow == Flow::atomic ||
+                 (order != Order::none && order != Order::weak);
   return facts;
 }
 
@@ -207,18 +205,8 @@ void RaceCheck::landed(Warp& warp, const Landing& landing) {
   });
   warps_[warp.index].time = now;
   if (!at_barrier || !landing.is_last) return;
-  arrive_for(warp, landing, known->second);
+  hand_on(locations_[landing.barrier], warp.index, known->second.known, known->second.told);
   issued_.erase(known);
-}
-
-/// The mbarrier hands on what the issuer knew.
-void RaceCheck::arrive_for(const Warp& warp, const Landing& landing, const Issued& issued) {
-  Location& location = locations_[landing.barrier];
-  if (location.block != block_->linear) location.known.clear(), location.lanes.clear();
-  location.block = block_->linear;
-  join_known(location.known, issued.known);
-  Times& told = location.lanes[warp.index];
-  for (size_t i = 0; i < told.size(); ++i) told[i] = std::max(told[i], issued.told[i]);
 }
 
 void RaceCheck::wait_for_products(const Warp& warp) {
@@ -244,11 +232,8 @@ void RaceCheck::issue(Warp& warp, const Op& op) {
     any = true;
     if (!at_barrier) return;
     Issued& issued = issued_[copy.number];
-    issued.time = order.time;
-    issued.known = order.known;
+    issued = {order.time, order.known, order.lanes.with(copy.lane, order.time)};
     issued.known[warp.index] = order.time;
-    issued.told = order.lanes.of(copy.lane);
-    issued.told[static_cast<size_t>(copy.lane)] = order.time;
   });
   if (any) advance(order);
 }
@@ -348,32 +333,24 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   const uint64_t other_block = block_at(before.time);
   const bool same_block = other_block == block_->linear,
              same_warp = same_block && warp_of(before.who) == now.warp->index;
-  const Op& other = code_->ops[op_of(before.who)];
+  const Actor who = actor(*now.warp, *now.op, now.lane), other = actor_of(before.who);
   const bool reads = !now.writes || !before_wrote, reads_global = reads && now.space == ptx::Space::global;
-  if (reads_global) note_racing_read(now, before);
+  if (reads_global)
+    racing_reads_.back().add(
+        now.address, now.bytes,
+        now.writes ? std::pair(block_->linear, who.thread) : std::pair(other_block, other.thread));
   other_reads_race_ |= reads && !reads_global;
-  if (!log_.opens(same_warp ? warp_race : race, now.op, &other)) return;
+  if (!log_.opens(same_warp ? warp_race : race, who.op, other.op)) return;
   const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
-  const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
+  const bool one_store = same_warp && other.op == who.op && now.writes && before_wrote;
   const char* missing = one_store     ? "lanes of one warp store different values"
                         : same_warp   ? "no __syncwarp between these lanes of one warp"
                         : !same_block ? "blocks of one launch have no order"
                                       : "no barrier between them";
-  CheckFinding& made = log_.tell(
-      place(*now.warp, *now.op, now.lane, did + " by " + opcode_of(*code_, *now.op)),
-      log_.place(other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who)),
-                 other_did + " by " + opcode_of(*code_, other)),
-      memory_text(*block_, now.space, now.address), fmt::arg("did", did), fmt::arg("other_did", other_did),
-      fmt::arg("missing", missing));
+  CheckFinding& made = log_.tell(place_by(who, did), place_by(other, other_did, other_block),
+                                 memory_text(*block_, now.space, now.address), fmt::arg("did", did),
+                                 fmt::arg("other_did", other_did), fmt::arg("missing", missing));
   made.reads_global = reads_global;
-}
-
-void RaceCheck::note_racing_read(const Touch& now, const Stamp& before) {
-  const auto thread = now.writes
-                          ? std::pair(block_->linear, thread_of(*now.warp, now.lane))
-                          : std::pair(block_at(before.time),
-                                      warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who)));
-  racing_reads_.back().add(now.address, now.bytes, thread);
 }
 
 }  // namespace assay::vm

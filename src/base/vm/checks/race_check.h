@@ -107,6 +107,12 @@ class RaceCheck : public Check<RaceFacts> {
     }
     /// What a lane knows of the others, where lanes differ from now on.
     Times& of(int lane);
+    /// The same, and its own at `time`.
+    Times with(int lane, uint32_t time) {
+      Times told = of(lane);
+      told[static_cast<size_t>(lane)] = time;
+      return told;
+    }
     void meet(uint32_t time) { all = time, seen.reset(); }
   };
   struct WarpOrder {
@@ -160,8 +166,6 @@ class RaceCheck : public Check<RaceFacts> {
   void issue(Warp&, const Op&);
   void wait_for_products(const Warp&);
   void release_at_barrier(Warp&, const Op&, uint32_t mask);
-  static void join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from);
-  void arrive_for(const Warp&, const Landing&, const Issued&);
   bool repeats_contents(size_t granule);
   void touch_shared(const Touch&, Remember);
   void touch_global(const Touch&, Remember);
@@ -181,11 +185,13 @@ class RaceCheck : public Check<RaceFacts> {
   int lane_of(uint32_t who) const { return static_cast<int>(who >> (1 + warp_bits_) & 31); }
   uint32_t warp_of(uint32_t who) const { return who >> 1 & ((1u << warp_bits_) - 1); }
   static bool is_strong(uint32_t who) { return who & 1; }
+  Actor actor_of(uint32_t who) const {
+    return {&code_->ops[op_of(who)], warp_of(who) * 32 + static_cast<uint32_t>(lane_of(who))};
+  }
   void through_location(Warp&, const Op&, uint32_t mask);
   void acquire(WarpOrder&, uint32_t warp, int lane, const Location&);
+  void hand_on(Location&, uint32_t warp, const std::vector<uint32_t>& known, const Times& told);
   void release(WarpOrder&, uint32_t warp, int lane, Location&);
-
-  void note_racing_read(const Touch& now, const Stamp& before);
 
   std::set<std::string> unfollowed_, written_unfollowed_;
   std::vector<RacingReads> racing_reads_;

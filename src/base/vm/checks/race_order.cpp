@@ -20,10 +20,6 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
 
 }  // namespace
 
-void RaceCheck::join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
-  join(into, from);
-}
-
 void RaceCheck::advance(WarpOrder& warp) {
   warp.time = ++clock_;
   warp.touched = false;
@@ -123,15 +119,18 @@ void RaceCheck::acquire(WarpOrder& order, uint32_t warp, int lane, const Locatio
     known_blocks_[block] = std::max(known_blocks_[block], time);
 }
 
-/// The location hands on all that the lane's warp and the block know, themselves included.
-void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& location) {
+void RaceCheck::hand_on(Location& location, uint32_t warp, const std::vector<uint32_t>& known,
+                        const Times& told) {
   if (location.block != block_->linear) location.known.clear(), location.lanes.clear();
   location.block = block_->linear;
-  order.known[warp] = order.time;
-  join(location.known, order.known);
-  Times told = order.lanes.of(lane);
-  told[static_cast<size_t>(lane)] = order.time;
+  join(location.known, known);
   join_all(location.lanes[warp], told);
+}
+
+/// The location hands on all that the lane's warp and the block know, themselves included.
+void RaceCheck::release(WarpOrder& order, uint32_t warp, int lane, Location& location) {
+  order.known[warp] = order.time;
+  hand_on(location, warp, order.known, order.lanes.with(lane, order.time));
   location.blocks[block_->linear] = clock_;
   for (const auto& [block, time] : known_blocks_)
     location.blocks[block] = std::max(location.blocks[block], time);

@@ -93,16 +93,19 @@ std::vector<CheckFinding> with_split_products(const Program& program, const Tens
 }
 
 /// Lanes that store one number with different roundings are no race.
-void leave_out_split_products(const Program& program, const TensorMap& inputs, const MachineOptions& options,
-                              const std::set<std::string>& unfollowed, std::vector<CheckFinding>& findings) {
-  if (std::none_of(findings.begin(), findings.end(), is_of_one_store)) return;
+void dismiss_split_products(const Program& program, const TensorMap& inputs, const MachineOptions& options,
+                            const std::set<std::string>& unfollowed, CheckReport& report) {
+  if (std::none_of(report.findings.begin(), report.findings.end(), is_of_one_store)) return;
   const std::vector<CheckFinding> split = with_split_products(program, inputs, options, unfollowed);
-  std::erase_if(findings, [&](const CheckFinding& f) {
+  const auto is_none = [&](const CheckFinding& f) {
     return is_of_one_store(f) && std::none_of(split.begin(), split.end(), [&](const CheckFinding& other) {
              return is_of_one_store(other) && other.at.where.ptx_line == f.at.where.ptx_line &&
                     other.at.where.function == f.at.where.function;
            });
-  });
+  };
+  report.dismiss(is_none,
+                 "the lanes store one number with different roundings of fused products: with every product "
+                 "rounded before its sum they store the same bits");
 }
 
 /// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
@@ -133,12 +136,16 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
       report.settled = settled_elements(*trace.unwritten, prepared.memory(), program);
   }
   report.findings = log.take();
+  report.dismissed.clear();
   const auto reads_global = [](const CheckFinding& f) { return f.reads_global; };
   if (!trap && std::any_of(report.findings.begin(), report.findings.end(), reads_global) &&
       trace.races->only_global_reads_race() &&
       !racing_reads_matter(program, inputs, options, trace.races->racing_reads()))
-    std::erase_if(report.findings, reads_global);
-  if (!trap) leave_out_split_products(program, inputs, options, unfollowed, report.findings);
+    report.dismiss(
+        reads_global,
+        "what the racing loads gave reaches no store, no address and no decision: it was followed in "
+        "a second run");
+  if (!trap) dismiss_split_products(program, inputs, options, unfollowed, report);
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }
 

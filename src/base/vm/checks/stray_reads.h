@@ -20,12 +20,24 @@ namespace assay::vm {
 /// Places of global memory where a read raced with a write.
 class RacingReads {
  public:
-  /// A thread: the block, or the first of its cluster, and the thread's number there.
+  /// Block::linear, of a cluster its first block's, and the thread's number in all the warps of that Block.
   using Thread = std::pair<uint64_t, uint32_t>;
-  void add(uint64_t address, uint32_t bytes, Thread writer);
+  void add(uint64_t address, uint32_t bytes, Thread writer) {
+    for (uint64_t at = address; at < address + bytes; ++at) {
+      const auto [known, is_new] = writers_.try_emplace(at, Writer{writer});
+      if (!is_new && known->second.thread != writer) known->second.several = true;
+    }
+  }
+
   bool any() const { return !writers_.empty(); }
   /// Whether a thread that reaches there is not the only one known to write there.
-  bool races(uint64_t address, uint32_t bytes, Thread thread) const;
+  bool races(uint64_t address, uint32_t bytes, Thread thread) const {
+    for (uint64_t at = address; at < address + bytes; ++at) {
+      const auto known = writers_.find(at);
+      if (known != writers_.end() && (known->second.several || known->second.thread != thread)) return true;
+    }
+    return false;
+  }
 
  private:
   struct Writer {
@@ -40,19 +52,99 @@ class StrayReads : public PlainTrace {
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   /// Before the blocks of a launch.
-  void enter(const LaunchContext&, const RacingReads&);
-  void begin_block(Block&);
-  void guarded(Warp&, const Op&, uint32_t active);
-  void before(Warp&, const Op&, uint32_t mask);
-  void after(Warp&, const Op&, uint32_t mask);
-  void landed(Warp&, const Landing&);
+  void enter(const LaunchContext& context, const RacingReads& racing) {
+    code_ = context.code;
+    racing_ = &racing;
+  }
+
+  void begin_block(Block& block) {
+    block_ = &block;
+    lanes_.resize(block.warps.size());
+    for (std::vector<uint32_t>& of_warp : lanes_) of_warp.assign(code_->file_bytes / 64 + 4, 0);
+  }
+
+  void guarded(Warp& warp, const Op& op, uint32_t active) {
+    guard_ = lanes(warp, op.guard) & active;
+    if (!guard_) return;
+    const Signature& signature = code_->signature(op);
+    if (ends(signature) || signature.flow() == Flow::load || signature.flow() == Flow::exchange)
+      matter_ = true;
+    for (const Use& to : signature.writes) lanes(warp, to.slot) |= guard_;
+  }
+
+  void before(Warp& warp, const Op& op, uint32_t mask) {
+    if (!op.guarded) guard_ = 0;
+    const Signature& signature = code_->signature(op);
+    result_ = 0;
+    for (const Use& use : signature.reads) {
+      if (use.slot == no_slot || use.purpose == Purpose::guard) continue;
+      // A lane that shuffles takes what another has: `after` knows which.
+      const bool travels =
+          signature.flow() == Flow::exchange && use.slot == op.s[0] && use.purpose == Purpose::value;
+      if (travels) continue;
+      const uint32_t found = lanes(warp, use.slot) & mask;
+      result_ |= found;
+      if (found && (use.purpose != Purpose::value || ends(signature))) matter_ = true;
+    }
+  }
+
+  void after(Warp& warp, const Op& op, uint32_t mask) {
+    const Signature& signature = code_->signature(op);
+    if (signature.flow() == Flow::exchange) {
+      const uint32_t source = lanes(warp, op.s[0]);
+      each_lane(mask, [&](int lane) { result_ |= (source >> (warp.lane_source[lane] & 31) & 1) << lane; });
+    }
+    if (signature.flow() == Flow::copy_bulk) {
+      matter_ |= racing_->any();
+    } else {
+      each_access(warp, op, mask, [&](const MemoryAccess& at) {
+        if (at.space != ptx::Space::global || !racing_->races(at.address, at.bytes, thread_of(warp, at.lane)))
+          return;
+        if (at.writes || signature.flow() != Flow::load)
+          matter_ = true;
+        else
+          result_ |= 1u << at.lane;
+      });
+    }
+    for (const Use& to : signature.writes)
+      lanes(warp, to.slot) = (lanes(warp, to.slot) & ~mask) | (result_ & mask) | guard_;
+  }
+
+  void landed(Warp&, const Landing& landing) {
+    if (landing.to_space == ptx::Space::global) matter_ |= racing_->any();
+  }
+
   /// Whether something depends on them.
   bool matter() const { return matter_; }
 
  private:
   uint32_t& lanes(const Warp& warp, Slot slot) { return lanes_[warp.index][slot / 64]; }
-  static bool ends(const Signature&);  ///< whether what it takes is not followed beyond it
-  RacingReads::Thread thread_of(const Warp&, int lane) const;
+  /// Whether what an op takes is not followed beyond it.
+  static bool ends(const Signature& signature) {
+    switch (signature.flow()) {
+      case Flow::copy:
+      case Flow::pack:
+      case Flow::unpack:
+      case Flow::select:
+      case Flow::logic:
+      case Flow::shift:
+      case Flow::permute:
+      case Flow::integer:
+      case Flow::arithmetic:
+      case Flow::conversion:
+      case Flow::comparison:
+      case Flow::address:
+      case Flow::exchange:
+      case Flow::load:
+        return signature.control != Control::none || signature.form.carry_in || signature.form.carry_out;
+      default:
+        return true;
+    }
+  }
+
+  RacingReads::Thread thread_of(const Warp& warp, int lane) const {
+    return {block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
+  }
 
   const Code* code_ = nullptr;
   const RacingReads* racing_ = nullptr;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "src/base/ptx/type.h"
+#include "src/base/vm/device_calls.h"
 
 namespace assay::vm {
 namespace {
@@ -89,8 +90,13 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
 
 void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
   for (const Allocation& a : memory.allocations()) {
-    if (!unwritten.contains(a.name) && !a.layout) continue;
+    if (!unwritten.contains(a.name) && !a.layout && !a.heap) continue;
     Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, never);
+    for (uint64_t at = 0; a.heap && at < a.bytes; ++at) {
+      if (!a.heap->heap.written[at]) continue;
+      const auto [cells, cell] = areas_.touch(area, at);
+      (*cells)[cell] = written;
+    }
     if (!a.layout) continue;
     const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
     for (int64_t flat = 0; flat < a.tensor->size(); ++flat) {

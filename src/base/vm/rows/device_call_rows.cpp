@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "src/base/vm/decoder.h"
 #include "src/base/vm/device_calls.h"
@@ -16,20 +17,91 @@ namespace assay::vm {
 
 uint64_t DeviceCalls::allocate(uint64_t bytes) {
   const std::lock_guard lock(mutex);
-  const uint64_t wanted = (std::max<uint64_t>(bytes, 1) + 15) / 16 * 16;
-  uint64_t at = 0;
-  for (const auto& [offset, size] : objects) {  // the first gap that holds it
-    if (offset - at >= wanted) break;
-    at = offset + size;
+  if (bytes > DeviceHeap::size) return 0;
+  const auto taken = [](uint64_t size) { return (std::max<uint64_t>(size, 1) + 15) / 16 * 16 + 16; };
+  const uint64_t wanted = taken(bytes);
+  uint64_t at = heap.next;
+  if (at > DeviceHeap::size - wanted) {
+    at = 0;
+    for (const auto& [offset, size] : heap.objects) {  // the first gap that holds it
+      if (offset - at >= wanted) break;
+      at = offset + taken(size);
+    }
+    if (at > DeviceHeap::size - wanted) return 0;
+    std::erase_if(heap.freed, [&](const auto& old) {
+      return old.first < at + wanted && at < old.first + taken(old.second);
+    });
+    std::fill_n(heap.written.begin() + static_cast<std::ptrdiff_t>(at), wanted, uint8_t{0});
+  } else {
+    heap.next = at + wanted;
   }
-  if (wanted > heap_bytes || at > heap_bytes - wanted) return 0;
-  objects.emplace(at, wanted);
-  return heap + at;
+  heap.objects.emplace(at, bytes);
+  return heap_base + at;
 }
 
 bool DeviceCalls::release(uint64_t address) {
   const std::lock_guard lock(mutex);
-  return address == 0 || objects.erase(address - heap) > 0;
+  if (address == 0) return true;
+  const auto found = heap.objects.find(address - heap_base);
+  if (found == heap.objects.end()) return false;
+  heap.freed.insert(*found);
+  heap.objects.erase(found);
+  return true;
+}
+
+namespace {
+
+/// The last object that begins at or before the offset; end() where there is none.
+auto object_before(const std::map<uint64_t, uint64_t>& objects, uint64_t offset) {
+  auto after = objects.upper_bound(offset);
+  return after == objects.begin() ? objects.end() : --after;
+}
+
+}  // namespace
+
+namespace {
+
+thread_local HeapOfProcess* heap_of_process = nullptr;
+
+}  // namespace
+
+HeapOfProcess::HeapOfProcess(std::shared_ptr<const DeviceHeap> before)
+    : before_(std::move(before)), outer_(std::exchange(heap_of_process, this)) {}
+
+HeapOfProcess::~HeapOfProcess() {
+  heap_of_process = outer_;
+}
+
+HeapOfProcess* HeapOfProcess::current() {
+  return heap_of_process;
+}
+
+void HeapOfProcess::leave(DeviceHeap&& heap) {
+  if (!after_) after_ = std::make_shared<const DeviceHeap>(std::move(heap));
+}
+
+bool DeviceCalls::reaches_object(uint64_t offset, uint64_t bytes, bool writes) {
+  const std::lock_guard lock(mutex);
+  const auto object = object_before(heap.objects, offset);
+  if (object == heap.objects.end() || offset + bytes > object->first + object->second) return false;
+  if (writes) std::fill_n(heap.written.begin() + static_cast<std::ptrdiff_t>(offset), bytes, uint8_t{1});
+  return true;
+}
+
+std::string DeviceCalls::describe(uint64_t offset) {
+  const std::lock_guard lock(mutex);
+  const auto object = object_before(heap.objects, offset), old = object_before(heap.freed, offset);
+  const bool lives = object != heap.objects.end();
+  if (lives && offset < object->first + object->second)
+    return fmt::format("byte {} of an object of {} bytes of the device's heap", offset - object->first,
+                       object->second);
+  if (old != heap.freed.end() && offset < old->first + old->second)
+    return fmt::format("byte {} of an object of {} bytes of the device's heap that was freed",
+                       offset - old->first, old->second);
+  if (lives)
+    return fmt::format("{} bytes past the end of an object of {} bytes of the device's heap",
+                       offset - object->first - object->second, object->second);
+  return fmt::format("byte {} of the device's heap, where no object is", offset);
 }
 
 namespace {
@@ -195,7 +267,8 @@ bool release(Warp& warp, const Op& op, uint32_t mask) {
     const uint64_t address = Arguments(warp, op, lane).get(0);
     if (good && !warp.block->context->calls->release(address))
       good = raise(warp, op, lane, TrapKind::out_of_bounds,
-                   fmt::format("free of {:#x}, where no object of the device's heap begins", address));
+                   fmt::format("free of {:#x}, where no object of the device's heap begins: {}", address,
+                               warp.block->context->memory->describe(address)));
   });
   return good;
 }

@@ -125,21 +125,18 @@ void widen_bounds(const RealStep& step, double own, double roundoff) {
 }
 
 uint32_t carry_part(double* d, int count, const double* const* slope, const double* const* part) {
-  double sum[32] = {};
-  uint32_t bad[32] = {}, lanes = 0;
-  for (int k = 0; k < count; ++k) {
-    const double* s = slope[k];
-    const double* p = part[k];
-#pragma GCC ivdep
-    for (int i = 0; i < 32; ++i) {
-      const double term = p[i] != 0 ? s[i] * p[i] : 0;
-      const bool finite = __builtin_fabs(term) <= 0x1.fffffffffffffp+1023;
-      sum[i] += finite ? term : 0;
-      bad[i] |= !finite;
+  FourBits bit = {1, 2, 4, 8}, bad = {};
+  for (int i = 0; i < 32; i += 4, bit <<= 4) {
+    Four sum = {};
+    for (int k = 0; k < count; ++k) {
+      const Four p = four_at(part[k] + i), term = p != 0 ? four_at(slope[k] + i) * p : Four{};
+      const auto finite = magnitude(term) <= 0x1.fffffffffffffp+1023;
+      sum += finite ? term : Four{};
+      bad |= reinterpret_cast<FourBits>(~finite) & bit;
     }
+    *reinterpret_cast<Four*>(d + i) = sum;
   }
-  for (int i = 0; i < 32; ++i) d[i] = sum[i], lanes |= bad[i] << i;
-  return lanes;
+  return any_of(bad);
 }
 
 void combine_parts(int k, const PartsRow& r) {

@@ -65,8 +65,7 @@ bool multiply_sparse(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixElements elements(warp, op);
   const MatrixForm& form = elements.form();
-  MatrixForm dense = form;
-  dense.sparse = false, dense.selector = 0, dense.k = static_cast<uint8_t>(form.a_depth());
+  const MatrixForm dense = form.kept();
   const auto pattern = [&](Element element, const ElementPlace& at) {
     const int bits = format_of(element).bits;
     const uint32_t word = warp.word(op.slots[at.slot])[at.lane] >> at.bit;
@@ -142,12 +141,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   form.a = *element_named(words[first + 1]);
   form.b = *element_named(words[first + 2]);
   if (form.sparse) {
-    const Operand& selector = instruction.operands[5];
-    const auto choices = static_cast<uint64_t>(selectors_of(form));
-    if (selector.kind != Operand::Kind::immediate || selector.bits >= choices)
-      decoder.fail(instruction,
-                   "has a sparsity selector that is no constant below " + std::to_string(choices));
-    form.selector = selector.bits & 3;
+    form.selector = selector_of(decoder, instruction, instruction.operands[5], form);
   }
   op.immediate = form.bits();
   const int counts[4] = {form.sum_registers(), form.a_registers(), form.b_registers(), form.sum_registers()};
@@ -173,11 +167,24 @@ std::vector<Element> elements_of(const ptx::Instruction& instruction) {
   return named;
 }
 
+bool has_sparse_a(const ptx::Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  return opcode.find(".sp.") != std::string_view::npos || opcode.find(".sp::") != std::string_view::npos;
+}
+
 bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
   if (mask == ~0u) return true;
   return raise(
       warp, op, std::countr_zero(~mask), TrapKind::barrier,
       "not all 32 lanes execute this .aligned instruction together: " + absent_text(warp, mask, ~0u));
+}
+
+uint8_t selector_of(Decoder& decoder, const ptx::Instruction& instruction, const Operand& selector,
+                    const MatrixForm& form) {
+  const auto choices = static_cast<uint64_t>(selectors_of(form));
+  if (selector.kind != Operand::Kind::immediate || selector.bits >= choices)
+    decoder.fail(instruction, "has a sparsity selector that is no constant below " + std::to_string(choices));
+  return selector.bits & 3;
 }
 
 void append_fragment(Decoder& decoder, const ptx::Instruction& instruction, const Operand& fragment,
@@ -196,32 +203,34 @@ WarpFunction multiply_fragments_function() {
 }
 
 void add_matrix_rows(std::vector<Row>& rows) {
-  const auto add = [&](const char* form, Status status, Type result,
-                       WarpFunction function = multiply_fragments, const char* opcode = "mma.sync.aligned.") {
-    add_warp_row(rows, std::string(opcode) + form, {.flow = Flow::matrix, .status = status, .result = result},
-                 function, decode_multiply);
-  };
   const Status measured = Status::measured_on(90), exact = Status::exact();
-  add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
-  add("m16n8k{8,16}.row.col.f32.f16.f16.f32", measured, Type::f32);
-  add("m16n8k{8,16}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
-  add("m16n8k{4,8}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
-  add("m16n8k{16,32}.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
-  add("m16n8k{16,32}.row.col.f16.{e4m3,e5m2}.{e4m3,e5m2}.f16", measured, Type::f16x2);
-  add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", exact, Type::f64);
-  add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
-  add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
-  // With unordered metadata (.sp) and in the order of k, which is what valid ones have.
-  const auto add_sparse = [&](const char* form, Status status, Type result) {
-    add(form, status, result, multiply_sparse, "mma.{sp,sp::ordered_metadata}.sync.aligned.");
+  const struct {
+    const char *dense, *sparse;  ///< shapes; sparse ones multiply half of A; nullptr: there is none
+    const char* types;
+    Status status;
+    Type result;
+  } forms[] = {
+      {"m16n8k{8,16}", "m16n8k{16,32}", ".f32.bf16.bf16.f32", measured, Type::f32},
+      {"m16n8k{8,16}", "m16n8k{16,32}", ".f32.f16.f16.f32", measured, Type::f32},
+      {"m16n8k{8,16}", "m16n8k{16,32}", ".f16.f16.f16.f16", measured, Type::f16x2},
+      {"m16n8k{4,8}", "m16n8k{8,16}", ".f32.tf32.tf32.f32", measured, Type::f32},
+      {"m16n8k{16,32}", "m16n8k64", ".f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32},
+      {"m16n8k{16,32}", nullptr, ".f16.{e4m3,e5m2}.{e4m3,e5m2}.f16", measured, Type::f16x2},
+      {"{m8n8k4,m16n8k4,m16n8k8,m16n8k16}", nullptr, ".f64.f64.f64.f64", exact, Type::f64},
+      {"{m8n8k16,m16n8k16,m16n8k32}", "m16n8k{32,64}", "{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact,
+       Type::s32},
+      {"{m8n8k32,m16n8k32,m16n8k64}", "m16n8k{64,128}", "{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact,
+       Type::s32},
   };
-  add_sparse("m16n8k{16,32}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
-  add_sparse("m16n8k{16,32}.row.col.f32.f16.f16.f32", measured, Type::f32);
-  add_sparse("m16n8k{16,32}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
-  add_sparse("m16n8k{8,16}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
-  add_sparse("m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
-  add_sparse("m16n8k{32,64}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
-  add_sparse("m16n8k{64,128}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
+  const auto add = [&](const char* opcode, const char* shapes, const auto& form, WarpFunction function) {
+    add_warp_row(rows, std::string(opcode) + shapes + ".row.col" + form.types,
+                 {.flow = Flow::matrix, .status = form.status, .result = form.result}, function,
+                 decode_multiply);
+  };
+  for (const auto& form : forms) add("mma.sync.aligned.", form.dense, form, multiply_fragments);
+  // With unordered metadata (.sp) and in the order of k, which is what valid ones have.
+  for (const auto& form : forms)
+    if (form.sparse) add("mma.{sp,sp::ordered_metadata}.sync.aligned.", form.sparse, form, multiply_sparse);
 }
 
 }  // namespace assay::vm

@@ -1,7 +1,7 @@
 // wgmma (PTX ISA 9.7.15): a warpgroup of four warps multiplies 64 rows; each warp its own 16, with B, and A
-// where it has a descriptor, from shared memory. Operands are read and results written at issue; until the
-// wait that covers it an instruction is in flight, and nothing may touch its registers
-// (WarpgroupWork, src/base/vm/warpgroup.h).
+// where it has a descriptor, from shared memory; of a sparse A (.sp) the half of k that it has. Operands are
+// read and results written at issue; until the wait that covers it an instruction is in flight, and nothing
+// may touch its registers (WarpgroupWork, src/base/vm/warpgroup.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,13 +47,14 @@ class SharedMatrix {
   uint64_t size_;
 };
 
-/// Eight lines from `first` of a K-major operand, 32 bytes each: element i of line l goes to to[l * along +
-/// i * across].
+/// Eight lines from `first` of a K-major operand, `depth` elements each: element i of line l goes to to[l *
+/// along + i * across].
 template <class Stored, class Value>
-void read_lines(SharedMatrix& matrix, uint32_t first, int32_t* to, int along, int across) {
+void read_lines(SharedMatrix& matrix, uint32_t first, int depth, int32_t* to, int along, int across) {
   constexpr int per_piece = 16 / static_cast<int>(sizeof(Stored));
+  const auto pieces = static_cast<uint32_t>(depth / per_piece);
   for (uint32_t line = 0; line < 8; ++line)
-    for (uint32_t p = 0; p < 2; ++p) {
+    for (uint32_t p = 0; p < pieces; ++p) {
       Stored piece[per_piece];
       std::memcpy(piece, matrix.piece(first + line, p), 16);
       int32_t* at = to + static_cast<int>(line) * along + static_cast<int>(p) * per_piece * across;
@@ -61,11 +62,11 @@ void read_lines(SharedMatrix& matrix, uint32_t first, int32_t* to, int along, in
     }
 }
 
-/// Eight rows (columns) of an operand, all of k.
-void read_eight(SharedMatrix& matrix, Element element, bool mn_major, uint32_t eight, int32_t* to, int along,
-                int across) {
+/// Eight rows (columns) of an operand that has `depth` elements in each.
+void read_eight(SharedMatrix& matrix, Element element, int depth, bool mn_major, uint32_t eight, int32_t* to,
+                int along, int across) {
   if (mn_major) {
-    for (uint32_t k = 0; k < 16; ++k) {
+    for (uint32_t k = 0; k < static_cast<uint32_t>(depth); ++k) {
       uint16_t piece[8];
       std::memcpy(piece, matrix.piece(k, eight), 16);
       for (int i = 0; i < 8; ++i) to[i * along + static_cast<int>(k) * across] = piece[i];
@@ -74,12 +75,13 @@ void read_eight(SharedMatrix& matrix, Element element, bool mn_major, uint32_t e
   }
   switch (format_of(element).bits) {
     case 32:
-      return read_lines<uint32_t, int32_t>(matrix, 8 * eight, to, along, across);
+      return read_lines<uint32_t, int32_t>(matrix, 8 * eight, depth, to, along, across);
     case 16:
-      return read_lines<uint16_t, uint16_t>(matrix, 8 * eight, to, along, across);
+      return read_lines<uint16_t, uint16_t>(matrix, 8 * eight, depth, to, along, across);
     default:
-      return element == Element::s8 ? read_lines<int8_t, int8_t>(matrix, 8 * eight, to, along, across)
-                                    : read_lines<uint8_t, uint8_t>(matrix, 8 * eight, to, along, across);
+      return element == Element::s8
+                 ? read_lines<int8_t, int8_t>(matrix, 8 * eight, depth, to, along, across)
+                 : read_lines<uint8_t, uint8_t>(matrix, 8 * eight, depth, to, along, across);
   }
 }
 
@@ -94,6 +96,29 @@ bool outside(Warp& warp, const Op& op, char operand, uint64_t address) {
                            warp.block->shared_bytes));
 }
 
+/// The products that the rows of a sparse A have, in the steps of the dense form with as many.
+void multiply_kept(const TensorCoreModel& model, const MatrixForm& form, const uint32_t* metadata,
+                   MatrixTile& tile) {
+  const MatrixForm dense = form.kept();
+  for (int row = 0; row < 16; ++row) {
+    int columns[MatrixTile::most_k];
+    for (int i = 0; i < dense.k; ++i) columns[i] = sparse_column(form, metadata, row, i);
+    for (int n = 0; n < 8; ++n) {
+      uint32_t a[MatrixTile::most_k], b[MatrixTile::most_k];
+      int64_t integers = tile.c[n * 16 + row];
+      for (int i = 0; i < dense.k; ++i) {
+        const int32_t a_word = tile.a[i * 16 + row], b_word = tile.b[columns[i] * 8 + n];
+        a[i] = static_cast<uint32_t>(a_word), b[i] = static_cast<uint32_t>(b_word);
+        if (form.sum == Element::s32) integers += int64_t{a_word} * b_word;
+      }
+      if (form.saturate) integers = std::clamp<int64_t>(integers, INT32_MIN, INT32_MAX);
+      tile.d[n * 16 + row] = static_cast<int32_t>(
+          form.sum == Element::s32 ? static_cast<uint32_t>(integers)
+                                   : dot(model, dense, a, b, static_cast<uint32_t>(tile.c[n * 16 + row])));
+    }
+  }
+}
+
 bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!issue(warp, op, mask)) return false;
@@ -103,18 +128,20 @@ bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
   if (form.a_in_shared) {
     SharedMatrix a(warp, warp.wide(op.s[0])[0], form.a_by_column);
     for (uint32_t half = 0; half < 2; ++half)
-      read_eight(a, form.a, form.a_by_column, 2 * (warp.index % 4) + half, tile.a + half * 8, 1, 16);
+      read_eight(a, form.a, form.a_depth(), form.a_by_column, 2 * (warp.index % 4) + half, tile.a + half * 8,
+                 1, 16);
     if (a.outside != ~uint64_t{0}) return outside(warp, op, 'A', a.outside);
-    if (form.negate_a) flip_signs(form.a, 16 * form.k, tile.a);
+    if (form.negate_a) flip_signs(form.a, 16 * form.a_depth(), tile.a);
     tile.a_changed();
   } else {
     const uint32_t* a[4];
     for (int i = 0; i < 4; ++i) a[i] = warp.word(op.slots[form.sum_registers() + i]);
-    load_a(form, a, tile);
+    load_a(form.kept(), a, tile);
   }
   SharedMatrix b(warp, warp.wide(op.s[1])[0], form.b_by_row);
+  const TensorCoreModel& core = *warp.block->context->tensor_core;
   for (int t = 0; t < form.tiles; ++t) {
-    read_eight(b, form.b, form.b_by_row, static_cast<uint32_t>(t), tile.b, 1, 8);
+    read_eight(b, form.b, form.k, form.b_by_row, static_cast<uint32_t>(t), tile.b, 1, 8);
     if (form.negate_b) flip_signs(form.b, 8 * form.k, tile.b);
     uint32_t* d[4];
     for (int i = 0; i < sum_registers; ++i) d[i] = warp.word(op.slots[t * sum_registers + i]);
@@ -122,18 +149,23 @@ bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
       load_sum(form, d, tile);
     else
       std::fill_n(tile.c, 128, 0);
-    multiply(*warp.block->context->tensor_core, form, tile);
+    if (form.sparse)
+      multiply_kept(core, form, warp.word(op.slots[op.slot_count - 1]), tile);
+    else
+      multiply(core, form, tile);
     store_sum(form, tile, d);
   }
   return b.outside == ~uint64_t{0} || outside(warp, op, 'B', b.outside);
 }
 
-/// wgmma.mma_async.sync.aligned.SHAPE.D.A.B{.satfinite} {D}, A or {A}, B, scale-d{, imm-scale-a,
-/// imm-scale-b{, {imm-trans-a,} imm-trans-b}}
+/// wgmma.mma_async{.sp}.sync.aligned.SHAPE.D.A.B{.satfinite} {D}, A or {A}, B{, metadata, selector},
+/// scale-d{, imm-scale-a, imm-scale-b{, {imm-trans-a,} imm-trans-b}}
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  std::vector<std::string> words = decoder.parts(instruction);
   const std::vector<Operand>& operands = instruction.operands;
   MatrixForm form;
+  form.sparse = words[2] == "sp";
+  if (form.sparse) words.erase(words.begin() + 2);
   form.set_shape(words[4]);
   form.warpgroup = true;
   form.sum = *element_named(words[5]);
@@ -142,7 +174,8 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   form.saturate = words.back() == "satfinite";
   const bool integer = format_of(form.sum).integer, sixteen = format_of(form.a).bits == 16;
   form.a_in_shared = operands.size() > 1 && operands[1].kind != Operand::Kind::vector;
-  const size_t count = integer ? 4 : sixteen ? (form.a_in_shared ? 8 : 7) : 6;
+  const size_t scale_at = form.sparse ? 5 : 3;
+  const size_t count = scale_at + (integer ? 1 : sixteen ? (form.a_in_shared ? 5 : 4) : 3);
   decoder.expect_operands(instruction, count, count);
   const auto modifier = [&](size_t i, uint64_t first, uint64_t second) {
     const uint64_t value = decoder.constant(operands[i]);
@@ -153,13 +186,14 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
     return value == second;
   };
   if (!integer) {
-    form.negate_a = modifier(4, 1, ~uint64_t{0});
-    form.negate_b = modifier(5, 1, ~uint64_t{0});
+    form.negate_a = modifier(scale_at + 1, 1, ~uint64_t{0});
+    form.negate_b = modifier(scale_at + 2, 1, ~uint64_t{0});
   }
   if (sixteen) {
-    if (form.a_in_shared) form.a_by_column = modifier(6, 0, 1);
+    if (form.a_in_shared) form.a_by_column = modifier(scale_at + 3, 0, 1);
     form.b_by_row = modifier(count - 1, 0, 1);
   }
+  if (form.sparse) form.selector = selector_of(decoder, instruction, operands[4], form);
   op.immediate = form.bits();
   std::vector<Slot> slots;
   append_fragment(decoder, instruction, operands[0], form.sum_registers(), Type::b32, true, slots);
@@ -168,7 +202,8 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   else
     append_fragment(decoder, instruction, operands[1], form.a_registers(), Type::b32, false, slots);
   op.s[1] = decoder.source(operands[2], Type::b64);
-  Operand scale = operands[3];
+  if (form.sparse) slots.push_back(decoder.source(operands[3], Type::b32));
+  Operand scale = operands[scale_at];
   op.third_negated = scale.negated;
   scale.negated = false;
   op.s[2] = decoder.source(scale, Type::pred);
@@ -222,8 +257,9 @@ std::string columns(bool integers) {
 }  // namespace
 
 void add_wgmma_rows(std::vector<Row>& rows) {
-  const auto add = [&](const std::string& form, Status status, Type result) {
-    add_warp_row(rows, "wgmma.mma_async.sync.aligned." + form,
+  const auto add = [&](const std::string& form, Status status, Type result,
+                       const char* opcode = "wgmma.mma_async.sync.aligned.") {
+    add_warp_row(rows, opcode + form,
                  {.flow = Flow::matrix,
                   .status = status,
                   .result = result,
@@ -239,6 +275,15 @@ void add_wgmma_rows(std::vector<Row>& rows) {
   add(floats + "k32.f32.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f32);
   add(floats + "k32.f16.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f16x2);
   add(columns(true) + "k32.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact(), Type::s32);
+  const auto sparse = [&](const std::string& form, Status status, Type result) {
+    add(form, status, result, "wgmma.mma_async.sp.sync.aligned.");
+  };
+  sparse(floats + "k32.f32.{f16.f16,bf16.bf16}", measured, Type::f32);
+  sparse(floats + "k32.f16.f16.f16", measured, Type::f16x2);
+  sparse(floats + "k16.f32.tf32.tf32", measured, Type::f32);
+  sparse(floats + "k64.f32.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f32);
+  sparse(floats + "k64.f16.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f16x2);
+  sparse(columns(true) + "k64.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact(), Type::s32);
   const auto control = [&](const char* name, Step step, WarpFunction function, DecodeFunction decode) {
     add_warp_row(rows, std::string("wgmma.") + name + ".sync.aligned",
                  {.operands = {Role::none}, .asynchronous = {Completion::wgmma_group, step, Proxy::async}},
