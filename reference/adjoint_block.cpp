@@ -9,7 +9,8 @@ namespace {
 constexpr int W = kAdjointColumns;
 
 int64_t chunk_of(const Arithmetic& a) {
-  const bool costs = a.boundary > 0 || (a.crossing > 0 && a.crossing_per_nat > 0) || a.write_scaled > 0;
+  const bool costs = a.boundary > 0 || (a.crossing > 0 && a.crossing_per_nat > 0) || a.write_scaled > 0 ||
+                     a.prefix_per_nat > 0;
   return costs ? a.chunk : 0;
 }
 /// Tokens after which the inner loops end so that a state can be stored.

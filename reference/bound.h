@@ -18,6 +18,9 @@
 //                           grow with L
 //   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what
 //                           scaling by weights costs; without decays all weights are exactly 1
+//   entering a chunk        e^{prefix_per_nat N} once, N the largest sum of |g| of a channel over the chunk:
+//                           a weight inside it is e^{fl(G_t) - fl(G_j)}, sums from the chunk's start each of
+//                           which is off by what all of its prefix was, also where |G_t - G_j| is small
 //   k, q rounded when scaled (1 + write_scaled) and (1 + readout_scaled) beside these, or less (below)
 //   leaving                 (1 + readout) once; for o only
 // With an exclusive readout (rwkv6) the pair (j, t), j < t, crosses only s in j+1..t-1 and lives through
@@ -65,7 +68,8 @@
 // Underflow. An e reaches the result times what else its paths are multiplied by: some subset of scale, q_tc,
 // k_jc and v_j (or S_0), weights (<= 1) and factors (1 + d), whose product is at most
 //   I_t = (1 + decay)^t (1 + step)^t (1 + boundary)^chunks (1 + write)(1 + readout),
-// as e^{-x} e^{(decay_per_nat + crossing_per_nat) x} <= 1. Every operation belongs to one pair (token j <= t,
+// as e^{-x} e^{(decay_per_nat + crossing_per_nat) x} <= 1, and e^{prefix_per_nat N} for the widest chunk
+// beside it. Every operation belongs to one pair (token j <= t,
 // channel c), that of its last operand: an addition to that of the term it adds, a store of a running value
 // to that of its newest token. For each pair and each subset at most kUnderflowEvents operations can
 // underflow. A chain of decays counts twice, whatever its length: with exactly one of its weights
@@ -126,9 +130,12 @@ class BoundModel {
     if (arithmetic_.stored == 1 && arithmetic_.step * kMostOfExcess < kOwnStep) arithmetic_.stored = 0;
   }
 
-  /// Tokens of a chunk whose nats say what rounding scaled operands costs; 0: nothing asks for them.
+  /// Tokens of a chunk whose nats say what rounding scaled operands, or differences of sums, cost; 0: nothing
+  /// asks for them.
   int64_t scaled_chunk() const {
-    return arithmetic_.write_scaled > 0 || arithmetic_.readout_scaled > 0 ? arithmetic_.chunk : 0;
+    const bool asked =
+        arithmetic_.write_scaled > 0 || arithmetic_.readout_scaled > 0 || arithmetic_.prefix_per_nat > 0;
+    return asked ? arithmetic_.chunk : 0;
   }
   /// Of one rounding of a scaled operand in a chunk of `nats`: at most `scaled`, after what `decayed` tells.
   double scaled_error(double scaled, double decayed, double nats) const {
@@ -159,6 +166,10 @@ class BoundModel {
   /// Factor by which one token may multiply what crosses it: I_t / I_{t-1}.
   double inflation_per_token() const { return (1 + arithmetic_.decay) * (1 + arithmetic_.step); }
   double inflation_per_chunk() const { return 1 + arithmetic_.boundary; }
+  /// What weights inside a chunk of `nats` may be above 1: they are differences of sums that are off.
+  double inflation_of_prefix(double nats) const {
+    return arithmetic_.prefix_per_nat == 0 ? 1 : std::exp(arithmetic_.prefix_per_nat * nats) * (1 + 0x1p-40);
+  }
   double inflation_of_ends() const {
     return (1 + arithmetic_.write) * (1 + arithmetic_.readout) * (1 + arithmetic_.write_scaled) *
            (1 + arithmetic_.readout_scaled);
@@ -167,7 +178,9 @@ class BoundModel {
   /// Error that a new term k v carries, per |k||v|, in a chunk whose channels decay by at most `nats`.
   double written(double nats = HUGE_VAL) const {
     const double scaled = scaled_error(arithmetic_.write_scaled, arithmetic_.write_decayed, nats);
-    return written_ + (1 + arithmetic_.step) * (1 + arithmetic_.write) * scaled;
+    const double before = written_ + (1 + arithmetic_.step) * (1 + arithmetic_.write) * scaled;
+    if (arithmetic_.prefix_per_nat == 0) return before;
+    return before + (1 + before) * std::expm1(arithmetic_.prefix_per_nat * nats) * (1 + 0x1p-40);
   }
   /// Error of what is read in such a chunk, by the declared `readout` and what scaling adds.
   double read_out(double nats = HUGE_VAL) const {
@@ -199,7 +212,7 @@ inline Arithmetic arithmetic_of_run(Arithmetic a, bool decays) {
     a.write += (1 + a.write) * a.write_decayed;
     a.readout += (1 + a.readout) * a.readout_decayed;
   } else {
-    a.write_decayed = a.readout_decayed = a.write_scaled = a.readout_scaled = 0;
+    a.write_decayed = a.readout_decayed = a.write_scaled = a.readout_scaled = a.prefix_per_nat = 0;
   }
   // Where nothing rounds, companions of all terms show that nothing can.
   if (claims_exact(a)) a.stored = 0;

@@ -136,12 +136,14 @@ AdjointMagnitudes::AdjointMagnitudes(const SliceInputs& x, const AdjointBoundMod
   }
   for (size_t t = T; t-- > 0;) Q_[t] = Q += from_q[t];
   const double tokens = static_cast<double>(x.tokens);
+  const std::vector<double> nats = model.nats_of(x);
+  const double widest_chunk = nats.empty() ? 0 : *std::max_element(nats.begin(), nats.end());
   for (const auto& [side, a] : {std::pair{&model.state(), &model.arithmetic().state},
                                 {&model.adjoint(), &model.arithmetic().adjoint}}) {
     const double chunks = a->chunk > 0 ? std::ceil(tokens / static_cast<double>(a->chunk)) : 0;
     inflation_ *= std::pow(side->inflation_per_token(), tokens + 1);
     inflation_ *= std::pow(side->inflation_per_chunk(), chunks);
-    ends_ *= side->inflation_of_ends();
+    ends_ *= side->inflation_of_ends() * side->inflation_of_prefix(widest_chunk);
   }
   ends_ *= (1 + model.value_readout(HUGE_VAL)) * (1 + model.arithmetic().gate_readout);
   const double bonus = largest_of(x.bonus);

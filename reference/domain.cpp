@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/slices.h"
@@ -54,6 +55,80 @@ std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inp
     if (fault.elements) faults.push_back(fault);
   }
   return faults;
+}
+
+namespace {
+
+/// What makes a token's transition, as rows [b, t, head] of a tensor; null where it is absent.
+struct TransitionRows {
+  const Tensor *reader = nullptr, *writer = nullptr;
+  std::vector<const Tensor*> rates;
+
+  TransitionRows(const Operator& op, const TensorMap& inputs) {
+    for (const ArgumentSpec& argument : op.inputs) {
+      const auto found = inputs.find(std::string(argument.name));
+      if (found == inputs.end() || !found->second.is_held()) continue;
+      if (argument.role == Role::unit) reader = &found->second;
+      if (argument.role == Role::opposed) writer = &found->second;
+      if (argument.role == Role::rate) rates.push_back(&found->second);
+    }
+  }
+  static int64_t heads(const Tensor& x) { return x.axes[2].size; }
+  /// visit(x) of a head's elements at a token; `of`: heads of whom it is one.
+  template <typename Visit>
+  static void each(const Tensor& x, int64_t token, int64_t head, int64_t of, const Visit& visit) {
+    const int64_t width = x.axes.size() > 3 ? x.axes[3].size : 1;
+    const int64_t row = (token * heads(x) + head / (of / heads(x))) * width;
+    for (int64_t c = 0; c < width; ++c) visit(x.value(row + c), c);
+  }
+  int64_t all_heads() const {
+    int64_t most = heads(*reader);
+    for (const Tensor* x : rates) most = std::max(most, heads(*x));
+    return most;
+  }
+
+  /// log of the factor along what is replaced, at least 1.
+  double growth(int64_t token, int64_t head, int64_t of) const {
+    double along = 0;
+    std::vector<double> row;
+    each(*reader, token, head, of, [&](double x, int64_t) { row.push_back(x); });
+    if (writer)
+      each(*writer, token, head, of, [&](double x, int64_t c) { along -= x * row[static_cast<size_t>(c)]; });
+    else
+      for (const double x : row) along += x * x;
+    double rate = rates.empty() ? 1 : 0;
+    for (const Tensor* x : rates)
+      each(*x, token, head, of, [&](double each_rate, int64_t) { rate = std::fmax(rate, each_rate); });
+    return std::log(std::fmax(1, std::fabs(1 - rate * along)));
+  }
+};
+
+}  // namespace
+
+std::optional<DomainFault> lengthening(const Operator& op, const std::vector<int64_t>& cu_seqlens,
+                                       const TensorMap& inputs) {
+  const TransitionRows rows(op, inputs);
+  if (!rows.reader) return std::nullopt;
+  const int64_t batches = rows.reader->axes[0].size, T = rows.reader->axes[1].size, of = rows.all_heads();
+  std::vector<int64_t> ends = cu_seqlens;
+  for (int64_t b = 0; cu_seqlens.empty() && b <= batches; ++b) ends.push_back(b * T);
+  for (int64_t head = 0; head < of; ++head)
+    for (size_t n = 0; n + 1 < ends.size(); ++n) {
+      double nats = 0;
+      const int64_t first = ends[n];
+      for (int64_t t = first; t < ends[n + 1]; ++t) {
+        nats += rows.growth(t, head, of);
+        if (nats <= std::log(kLongestGrowth)) continue;
+        const Tensor& x = *rows.reader;
+        const int64_t i =
+            (first * TransitionRows::heads(x) + head / (of / TransitionRows::heads(x))) * x.axes[3].size;
+        return DomainFault{x.name, t + 1 - first, x.element_name(i), x.value(i),
+                           fmt::format("the transitions of the {} tokens from this one on, decays aside, "
+                                       "lengthen a state by more than {:.0f}",
+                                       t + 1 - first, kLongestGrowth)};
+      }
+    }
+  return std::nullopt;
 }
 
 std::string describe(const DomainFault& fault) {

@@ -1,6 +1,7 @@
 // What an operator takes: its domain, and whether it has a scale.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,15 @@ struct DomainFault {
 /// Inputs that are not finite, log decays outside [-1e4, 0], rates outside [0, 2]. Arguments the
 /// operator does not have are ignored.
 std::vector<DomainFault> outside_domain(const Operator&, const TensorMap& inputs);
+
+/// By how much the transitions of one sequence, taken together, may lengthen what a delta rule's state holds.
+inline constexpr double kLongestGrowth = 0x1p10;
+/// Of an operator that reads its state by a unit row: the first token of a sequence whose transitions
+/// together lengthen a state by more than that, decays aside and along what they replace: by |1 - beta
+/// |k|^2| or |1 + a . b| each, where that is above 1. Bounds follow such growth as far as they are finite.
+/// `cu_seqlens`: empty where each batch is a sequence.
+std::optional<DomainFault> lengthening(const Operator&, const std::vector<int64_t>& cu_seqlens,
+                                       const TensorMap& inputs);
 /// One line: "g[b=0,t=3,h=0,k=1] = 0.5 (12 elements): a log decay must lie in [-10000, 0]".
 std::string describe(const DomainFault&);
 

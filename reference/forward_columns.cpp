@@ -129,6 +129,7 @@ class Columns {
       widest = *std::max_element(sums.begin(), sums.end()) * (1 + 0x1p-30);
     }
     written_ = f_.model.written(widest), readout_ = f_.model.read_out(widest);
+    prefix_ = std::fmax(prefix_, f_.model.inflation_of_prefix(widest));
   }
 
   void end_chunk() {
@@ -201,7 +202,7 @@ class Columns {
     k_max_ = std::fmax(k_max_, s.k_max);
     const double factor = f_.model.own_error(first + t + 1, K + 8), own_of_excess = f_.model.own_of_excess();
     const double raise = 1 + 2 * gamma(excess_roundings(first + t + 1, f_.K()), kDoubleRoundoff);
-    const double ends = f_.model.inflation_of_ends();
+    const double ends = f_.model.inflation_of_ends() * prefix_;
     const double spread =
         kUnderflowEvents * inflation_ * ends * (1 + scale) * (K + s.q_sum) * (1 + bonus_max_);
     const double reach =
@@ -240,7 +241,7 @@ class Columns {
   }
 
   void finish_states() {
-    const double scale_free = kUnderflowEvents * inflation_ * f_.model.inflation_of_ends();
+    const double scale_free = kUnderflowEvents * inflation_ * f_.model.inflation_of_ends() * prefix_;
     const double factor = f_.model.own_error(slice_.tokens, 8, true),
                  own_of_excess = f_.model.own_of_excess();
     const double raise = 1 + 2 * gamma(excess_roundings(slice_.tokens, f_.K()), kDoubleRoundoff);
@@ -257,7 +258,7 @@ class Columns {
             (f_.problem.arithmetic.underflow + (f_.exact_claimed ? 0 : kOwnUnderflow)) * spread;
         double bound = E_[i] * raise + flushed;
         const double largest =
-            std::fmax(inflation_ * magnitude_[column], std::fmax(k_max_, value_max_[column]));
+            std::fmax(inflation_ * prefix_ * magnitude_[column], std::fmax(k_max_, value_max_[column]));
         if (!untouched && !(largest < kOverflow)) bound = HUGE_VAL;
         if (!std::isfinite(S_[i]) || !std::isfinite(rad)) rad = HUGE_VAL;
         f_.state.mid[out] = S_[i], f_.state.rad[out] = rad, f_.state.bound[out] = bound;
@@ -269,7 +270,7 @@ class Columns {
   const ForwardProblem& f_;
   const Slice slice_;
   const int64_t v0_, width_;
-  double inflation_ = 1, k_max_ = 0;
+  double inflation_ = 1, prefix_ = 1, k_max_ = 0;
   double written_ = 0, readout_ = 0;  ///< errors of the chunk's terms when they enter and are read
   std::vector<double> S_, P_, E_, v_, o_, companion_, excess_;
   std::vector<double> bonus_, bonus_abs_;  ///< u and |u| per channel, or empty

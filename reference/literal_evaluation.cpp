@@ -59,13 +59,19 @@ void keep_narrower(const SliceBalls& from, SliceBalls& to) {
       if (from[a][i].rad < to[a][i].rad || std::isnan(to[a][i].mid)) to[a][i] = from[a][i];
 }
 
-SliceResult evaluate_slice(const SliceProblem& x, const Direction& d) {
+/// Bounds and the first enclosure at once, where there are two threads.
+SliceResult evaluate_slice(const SliceProblem& x, const Direction& d, int threads) {
   SliceResult r;
-  r.bounds = d.bounds(x);
+  SliceBalls balls;
+  bool enclosed = false;
+  parallel_for(2, threads, [&](int64_t i) {
+    if (i == 0)
+      r.bounds = d.bounds(x);
+    else
+      enclosed = d.balls(x, 0, balls);
+  });
   const bool usable = finite(x.inputs) && finite(x.cotangents);
-  for (int level = 0;; ++level) {
-    SliceBalls balls;
-    if (!d.balls(x, level, balls)) break;
+  for (int level = 0; enclosed; ++level, balls = {}, enclosed = d.balls(x, level, balls)) {
     if (level == 0)
       r.balls = balls;
     else
@@ -167,8 +173,9 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
       return read_slice(p, op.inputs, d.cotangents ? op.outputs : none, op.parameters,
                         slices[static_cast<size_t>(i)], per_head);
     };
+    const int each = std::max(1, p.threads / static_cast<int>(std::max<int64_t>(count, 1)));
     parallel_for(count, p.threads, [&](int64_t i) {
-      parts[static_cast<size_t>(first + i)] = evaluate_slice(read(first + i), d);
+      parts[static_cast<size_t>(first + i)] = evaluate_slice(read(first + i), d, each);
     });
     for (int64_t i = first; i < first + count; ++i) {
       SliceResult& part = parts[static_cast<size_t>(i)];

@@ -24,7 +24,7 @@ constexpr int rule_capacity(long long channels) {
 ///   reads     [tile][key group]            -k_i e^{G_i}       k_i e^{L - G_i}
 ///   queries   [tile][key group]            q_i e^{G_i}
 ///   writes    [key group][tile]            k_i e^{L - G_i}    -k_i e^{G_i}, rows are key channels
-///   cotangent_writes [key group][tile]                        scale q_i e^{G_i}, in the place of `queries`
+///   value_writes [key group][tile]                            scale q_i e^{G_i}, in the place of `queries`
 ///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
 ///   solves    of each tile                 X                  X^T
 /// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X
@@ -39,7 +39,7 @@ struct PreparedLayout {
   HOST_DEVICE constexpr int writes(int group, int tile) const {
     return reads(8, 0) + (group * 4 + tile) * block;
   }
-  HOST_DEVICE constexpr int cotangent_writes(int group, int tile) const {
+  HOST_DEVICE constexpr int value_writes(int group, int tile) const {
     return reads(4, 0) + (group * 4 + tile) * block;
   }
   HOST_DEVICE constexpr int removal(int tile, int earlier) const {
@@ -57,21 +57,24 @@ struct PreparedLayout {
 
 /// A block of the scans has a chunk in shared memory while the next one is on its way: rows of keys and
 /// queries once, each copied anew as soon as it was read; what belongs to pairs of tokens, and values, twice.
+/// `Prepared`: where the operands lie, as in PreparedLayout.
+template <class Prepared>
 struct ScanLayout {
   int rows, pairs, values;  ///< bytes
 
   HOST_DEVICE constexpr ScanLayout(device::FormatSizes sizes, int key_groups)
-      : rows(PreparedLayout(sizes.operand_block, key_groups).removal(0, 0)),
-        pairs(PreparedLayout(sizes.operand_block, key_groups).bytes() - rows),
+      : rows(Prepared(sizes.operand_block, key_groups).removal(0, 0)),
+        pairs(Prepared(sizes.operand_block, key_groups).bytes() - rows),
         values(device::tile_bytes(sizes.element, scan_values)) {}
-  /// Where operands of pairs lie beyond their place in PreparedLayout; `turn`: 0 or 1.
+  /// Where operands of pairs lie beyond their place in Prepared; `turn`: 0 or 1.
   HOST_DEVICE constexpr int of_pairs(int turn) const { return turn * pairs; }
   HOST_DEVICE constexpr int of_values(int turn) const { return rows + 2 * pairs + turn * values; }
   HOST_DEVICE constexpr int bytes() const { return of_values(2); }
 };
 /// Do the functions of a capacity work so? Else they read operands where they lie.
+template <class Prepared>
 HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) {
-  return ScanLayout(sizes, capacity / 16).bytes() <= device::most_shared_bytes;
+  return ScanLayout<Prepared>(sizes, capacity / 16).bytes() <= device::most_shared_bytes;
 }
 
 }  // namespace assay::delta

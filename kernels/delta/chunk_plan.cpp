@@ -48,7 +48,7 @@ class ChunkPlan : public RulePlan {
     scan("chunk_backward", "adjoints",
          {input("do"), prepared_, input("dfinal_state"), residuals, output("dv"), from.pulls, products,
           from.dfinal_state, output("dinitial_state"), PointerArgument{"sequences", 0}});
-    add_key_gradients(*this, chunks_as_sequences(), from);
+    add_key_gradients(*this, add_chunks_as_sequences(), from);
     add_sums(products);
   }
 
@@ -70,21 +70,15 @@ class ChunkPlan : public RulePlan {
     use_for_any_gates(source);
     const device::FormatSizes format = device::format_sizes(c.dtype);
     const int capacity = rule_capacity(sizes.K);
-    const ScanLayout layout(format, static_cast<int>(device::blocks_of(sizes.K, 16)));
+    const ScanLayout<PreparedLayout> layout(format, static_cast<int>(device::blocks_of(sizes.K, 16)));
     launch(fmt::format("delta_chunk_{}_{}", function, capacity),
            sizes.N * sizes.HV * device::blocks_of(sizes.V, scan_values), std::move(arguments),
            {number(sizes.HV), number(sizes.K), number(sizes.V), number(sizes.V % 8 == 0)},
-           scans_ahead(format, capacity) ? layout.bytes() : 0);
+           scans_ahead<PreparedLayout>(format, capacity) ? layout.bytes() : 0);
   }
-  /// Each chunk as a sequence of its own: first token, tokens, first state that is kept.
-  SequenceTable chunks_as_sequences() {
+  SequenceTable add_chunks_as_sequences() {
     constexpr int64_t each = chunk_tokens / kept_tokens;
-    Tensor table("chunk_sequences", Dtype::i64, {{"chunk", sequences.chunks}, {"field", 3}});
-    const auto from = sequences.chunk_table.as<int64_t>();
-    const auto to = table.as<int64_t>();
-    for (int64_t i = 0; i < sequences.chunks; ++i)
-      to[3 * i] = from[2 * i], to[3 * i + 1] = from[2 * i + 1], to[3 * i + 2] = each * i;
-    plan.constants.push_back(std::move(table));
+    plan.constants.push_back(chunks_as_sequences(sequences, each));
     return {"chunk_sequences", sequences.chunks, each * sequences.chunks};
   }
 

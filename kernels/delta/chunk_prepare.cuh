@@ -73,7 +73,7 @@ __device__ __forceinline__ void store_rows(const PairRows& x, const PairEnds& en
   }
   if constexpr (back) {
     Operand::store_values(to + layout.reads(warp, group), lane, to_end);
-    store_transposed(to + layout.cotangent_writes(group, warp), queries);
+    store_transposed(to + layout.value_writes(group, warp), queries);
     store_transposed(to + layout.writes(group, warp), from_start);
   } else {
     Operand::store_values(to + layout.reads(warp, group), lane, from_start);

@@ -70,18 +70,21 @@ __device__ __forceinline__ void store_outputs(const ValueBlock (&out)[4], typena
 // What of a chunk's operands a scan needs before all else (`early`: up to there) and at its end (`late`: from
 // there up to the pairs').
 struct ScanForward {
+  using Layout = PreparedLayout;
   static constexpr bool outputs = true;
   static constexpr int early = 8, late = 8;
 };
 struct ScanStates {
+  using Layout = PreparedLayout;
   static constexpr bool outputs = false;
   static constexpr int early = 4, late = 8;
 };
 struct ScanBack {
+  using Layout = PreparedLayout;
   static constexpr int early = 4, late = 4;
 };
 
-// Where the operands of the chunk at hand are: at `rows` and `pairs` plus what PreparedLayout says.
+// Where the operands of the chunk at hand are: at `rows` and `pairs` plus what the kind's Layout says.
 struct ChunkOperands {
   const char *rows, *pairs;
 };
@@ -92,10 +95,11 @@ template <class Format, int capacity, class Kind>
 struct ScanSource {
   using Operand = typename OperandOf<Format>::Type;
   using ValueTile = Tile<Format, assay::delta::scan_values>;
-  static constexpr bool ahead = assay::delta::scans_ahead(sizes_of_format<Format>, capacity);
+  using Layout = typename Kind::Layout;
+  static constexpr bool ahead = assay::delta::scans_ahead<Layout>(sizes_of_format<Format>, capacity);
 
-  const PreparedLayout layout;
-  const assay::delta::ScanLayout stage;
+  const Layout layout;
+  const assay::delta::ScanLayout<Layout> stage;
   const char* prepared;  // chunk 0's; then every chunk_bytes
   i64 chunk_bytes, tokens;
   const typename Format::Bits* values;  // token 0, the block's first value channel
@@ -191,8 +195,8 @@ struct ScanState {
     });
   }
   // y += (reads) S of the chunk's tiles, and o += (queries) S where that is asked for.
-  template <bool queries>
-  __device__ __forceinline__ void read(const char* prepared, const PreparedLayout& layout, ValueBlock (&y)[4],
+  template <bool queries, class Layout>
+  __device__ __forceinline__ void read(const char* prepared, const Layout& layout, ValueBlock (&y)[4],
                                        ValueBlock (&o)[4], int lane) const {
 #pragma unroll
     for (int group = 0; group < groups; ++group) {
@@ -207,11 +211,10 @@ struct ScanState {
       }
     }
   }
-  // S <- e^L S + (writes) U, and + (cotangent writes) dO: operands of the chunk's tiles.
-  template <bool back>
-  __device__ __forceinline__ void advance(const ChunkOperands& at, const PreparedLayout& layout,
-                                          const Operand (&updates)[4], const Operand (&cotangents)[4],
-                                          int lane) {
+  // S <- e^L S + (writes) U, and + (value writes) V: operands of the chunk's tiles.
+  template <bool values, class Layout>
+  __device__ __forceinline__ void advance(const ChunkOperands& at, const Layout& layout,
+                                          const Operand (&updates)[4], const Operand (&given)[4], int lane) {
     const float4* const decays = reinterpret_cast<const float4*>(at.pairs + layout.decays());
 #pragma unroll
     for (int group = 0; group < groups; ++group) {
@@ -221,8 +224,8 @@ struct ScanState {
 #pragma unroll
       for (int tile = 0; tile < 4; ++tile) {
         sum.add(updates[tile], Operand::load(at.rows + layout.writes(group, tile), lane));
-        if constexpr (back)
-          sum.add(cotangents[tile], Operand::load(at.rows + layout.cotangent_writes(group, tile), lane));
+        if constexpr (values)
+          sum.add(given[tile], Operand::load(at.rows + layout.value_writes(group, tile), lane));
       }
       const float4 x = decays[4 * group + (lane & 3)];
       const float e[4] = {x.x, x.y, x.z, x.w};
@@ -273,9 +276,9 @@ struct ScanPlace {
     extern __shared__ __align__(16) char shared[];
     using Operand = typename OperandOf<Format>::Type;
     const int key_groups = (K + 15) / 16;
-    const PreparedLayout layout(Operand::block_bytes, key_groups);
+    const typename Kind::Layout layout(Operand::block_bytes, key_groups);
     return {layout,
-            assay::delta::ScanLayout(sizes_of_format<Format>, key_groups),
+            assay::delta::ScanLayout<typename Kind::Layout>(sizes_of_format<Format>, key_groups),
             prepared + (slot * heads + head) * layout.bytes(),
             i64(heads) * layout.bytes(),
             tokens,
@@ -293,9 +296,9 @@ struct ScanSizes {
 };
 // run(ScanSizes), whole where K == capacity and V is a multiple of 64: then places and bounds are known when
 // this is compiled.
-template <class Format, int capacity, class Run>
+template <class Format, int capacity, class Layout = PreparedLayout, class Run>
 __device__ __forceinline__ void for_sizes(int K, int V, Run run) {
-  if constexpr (assay::delta::scans_ahead(sizes_of_format<Format>, capacity))
+  if constexpr (assay::delta::scans_ahead<Layout>(sizes_of_format<Format>, capacity))
     if (K == capacity && V % assay::delta::scan_values == 0) return run(ScanSizes<true>());
   run(ScanSizes<false>());
 }

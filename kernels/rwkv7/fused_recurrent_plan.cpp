@@ -8,65 +8,16 @@
 #include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
-#include "kernels/module_text.h"
+#include "kernels/rwkv7/launches.h"
 
 namespace assay {
 namespace {
 
 using namespace gated;
 
-/// Key channels that the serving function of delta/columns.cuh holds: as many as a row's of the others.
-int64_t key_capacity(const Sizes& s) {
-  return device::Capacity(s.K).columns;
-}
-
-Module rwkv7_module(const char* source, const ResolvedCase& c) {
-  return kernel_module(
-      fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
-}
-
-/// What every launch of the operator ends with.
-class Launches {
- public:
-  Launches(Program& plan, const Module& module, const ResolvedCase& c)
-      : plan_(plan), module_(module.name), sizes_(c.sizes), scale_(Argument::rounded(c.scale)) {
-    plan.modules.push_back(module);
-  }
-  /// By value columns, each block some of them.
-  void by_columns(const std::string& scan, std::vector<Argument> arguments) {
-    const int64_t blocks = device::blocks_of(sizes_.V, delta::block_columns);
-    add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, key_capacity(sizes_)), blocks, std::move(arguments));
-  }
-  /// By key channels, the rows of the state.
-  void by_rows(const std::string& scan, std::vector<Argument> arguments) {
-    const device::Capacity capacity(sizes_.V);
-    add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, capacity.columns), capacity.blocks(sizes_.K),
-        std::move(arguments));
-  }
-
- private:
-  void add(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
-    Launch launch{.module = module_, .function = function};
-    launch.grid = grid_of(sizes_.N * sizes_.H * blocks, "rwkv7.fused_recurrent");
-    launch.block = {device::block_threads, 1, 1};
-    launch.arguments = std::move(arguments);
-    for (const Argument& argument :
-         {Argument(PointerArgument{"sequences", 0}), Argument(scale_),
-          Argument(static_cast<int32_t>(sizes_.H)), Argument(static_cast<int32_t>(sizes_.K)),
-          Argument(static_cast<int32_t>(sizes_.V))})
-      launch.arguments.push_back(argument);
-    plan_.launches.push_back(std::move(launch));
-  }
-
-  Program& plan_;
-  const std::string module_;
-  const Sizes sizes_;
-  const Argument scale_;
-};
-
 void add_rwkv7_forward(Program& plan, const ResolvedCase& c, const TensorMap& inputs) {
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
-  Launches launches(plan, rwkv7_module("fused_recurrent", c), c);
+  rwkv7::Launches launches(plan, "fused_recurrent", c, {"sequences", c.sizes.N});
   launches.by_columns(
       "", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"),
            output_or_null(plan, "o"), PointerArgument{"final_state", 0}});
@@ -83,19 +34,16 @@ void add_rwkv7_backward(Program& plan, const ResolvedCase& c, const TensorMap& i
   };
   const int64_t of_tokens = s.B * s.T * s.H * s.V;
   const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
-  const PointerArgument states = workspace(
-      "states", sequences_of(c, delta::kept_tokens).chunks * s.H * s.K * device::Capacity(s.V).columns);
 
-  Launches launches(plan, rwkv7_module("fused_recurrent_backward", c), c);
+  rwkv7::Launches launches(plan, "fused_recurrent_backward", c, {"sequences", s.N});
   launches.by_columns(
       "reads_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"), reads});
   launches.by_columns("values_", {input("r"), input("w"), input("k"), input("a"), input("b"), input("do"),
                                   input("dfinal_state"), output("dv"), pulls});
-  launches.by_rows("queries_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("do"),
-                                input("initial_state"), reads, output("dr"), states});
-  launches.by_rows("factors_", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"),
-                                input("do"), input("dfinal_state"), reads, pulls, states, output("dw"),
-                                output("dk"), output("da"), output("db"), output("dinitial_state")});
+  rwkv7::add_row_gradients(
+      launches, plan, inputs,
+      {reads, pulls, input("initial_state"), input("dfinal_state"), output("dinitial_state")},
+      sequences_of(c, delta::kept_tokens).chunks);
 }
 
 Program rwkv7_plan(const ResolvedCase& c, const TensorMap& inputs) {
@@ -112,7 +60,7 @@ Program rwkv7_plan(const ResolvedCase& c, const TensorMap& inputs) {
 /// Roundings of x^T S over the key channels of a column: fused additions of a lane's share split over 4 sums,
 /// 2 additions of these, 2 over the lanes.
 double roundings_over_keys(const Sizes& s) {
-  return static_cast<double>(key_capacity(s)) / 16 + 4;
+  return static_cast<double>(rwkv7::key_capacity(s)) / 16 + 4;
 }
 
 /// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T

@@ -8,12 +8,7 @@
 namespace assay {
 namespace {
 
-/// Of sums in doubles over all key channels, and of weights as products of a tile's.
-constexpr double kOwn = 0x1p-42, kUp = 1 + 0x1p-38;
-
-int64_t tile_tokens(const Arithmetic& a) {
-  return a.solve_tokens > 0 ? std::min(a.solve_tokens, a.chunk) : a.chunk;
-}
+constexpr double kOwn = kOwnReads, kUp = kReadsUp;
 
 std::vector<DeltaFactors> factors_of(const DeltaSlice& f, int64_t first, int64_t n) {
   std::vector<DeltaFactors> y;
@@ -47,96 +42,12 @@ DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFac
   return DeltaTile(system, unit, decays, a.solve);
 }
 
-/// What a tile reads, as it goes from token to token without updates.
-class Passing {
- public:
-  Passing(const DeltaSlice& f, const NormState& s, const BoundModel& model)
-      : K_(f.K), V_(f.V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths) {
-    for (size_t i = 0; i < most_.size(); ++i) paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i];
-    weights_.assign(static_cast<size_t>(f.K), 1), weights_up_ = weights_;
-  }
-  void decay(const DeltaFactors& token) {
-    for (int64_t c = 0; c < K_; ++c) {
-      const double e = exponential(token.g[static_cast<size_t>(c)]);
-      const double up = e * (1 + model_.decay_error(token.g[static_cast<size_t>(c)])) * kUp;
-      weights_[static_cast<size_t>(c)] *= e * kUp, weights_up_[static_cast<size_t>(c)] *= up;
-      for (int64_t j = 0; j < V_; ++j) {
-        const auto i = static_cast<size_t>(c * V_ + j);
-        S_[i] *= e, paths_[i] *= e, most_[i] *= up;
-      }
-    }
-  }
-  void write(const double* x, const double* columns, double scale) {
-    for (int64_t c = 0; c < K_; ++c)
-      for (int64_t j = 0; j < V_; ++j) {
-        const auto i = static_cast<size_t>(c * V_ + j);
-        const double term = scale * x[c] * columns[j];
-        S_[i] += term, paths_[i] += std::fabs(term), most_[i] += std::fabs(term) * kUp;
-      }
-  }
-  /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `off`, `own`: what
-  /// the state's columns are off by, as declared and in doubles.
-  void read(const double* key, const double* columns, double factor, const Arithmetic& a,
-            const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const {
-    const double length = length_of(key, weights_), length_up = length_of(key, weights_up_);
-    const double size = std::fabs(factor);
-    for (int64_t j = 0; j < V_; ++j) {
-      double sum = 0, terms = 0, most = 0;
-      for (int64_t c = 0; c < K_; ++c) {
-        const auto i = static_cast<size_t>(c * V_ + j);
-        sum += key[c] * S_[i], terms += std::fabs(key[c]) * paths_[i], most += std::fabs(key[c]) * most_[i];
-      }
-      const double given = columns ? columns[j] : 0;
-      const auto n = static_cast<size_t>(j);
-      y.y(row, j) = factor * (columns ? given - sum : sum);
-      y.own(row, j) = size * (length * own[n] + kOwn * (std::fabs(given) + most));
-      // Of the state's own error: with the length of the key, not entry by entry.
-      const double moved =
-          (length_up - length) * off[n] + (most - terms) + kOwn * (most + length_up * off[n]);
-      y.dy(row, j) = size * (a.removal * (std::fabs(given) + most + length_up * off[n]) + moved) * kUp;
-      if (claims_exact(a)) y.dy(row, j) = 0;
-      y.size(row, j) = (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kUp;
-    }
-  }
-
- private:
-  static double length_of(const double* key, const std::vector<double>& weights) {
-    double square = 0;
-    for (size_t c = 0; c < weights.size(); ++c) square += key[c] * key[c] * weights[c] * weights[c];
-    return std::sqrt(square) * kUp;
-  }
-
-  int64_t K_, V_;
-  const BoundModel& model_;
-  std::vector<double> S_, paths_, most_, weights_, weights_up_;
-};
-
 /// A tile has one matrix for all value channels: where their rates differ nothing is promised.
 void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
   if (f.rates_by_channel()) std::fill(made.residual.values.begin(), made.residual.values.end(), HUGE_VAL);
 }
 
-TileReads empty_reads(int64_t n, int64_t V) {
-  const TileMatrix zeros(n, V);
-  return {zeros, zeros, zeros, zeros, {}, {}, {}, zeros};
-}
-
 }  // namespace
-
-bool in_chunks(const Arithmetic& a) {
-  return a.chunk > 0 && !claims_exact(a);
-}
-
-NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
-  const auto n = static_cast<size_t>(j), i = static_cast<size_t>(c) * s.own.size() + n;
-  if (!s.in_chunk()) return {s.S[i], s.own[n]};
-  return {s.S[i], s.own[n], s.excess[i], s.path(i)};
-}
-NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
-  NormEntry y = column_entry(s, c, j);
-  y.error += s.declared[static_cast<size_t>(j)];
-  return y;
-}
 
 /// By columns; each token adds errors of (n + 8) 2^-50 of the product's Frobenius norm, which is at most sqrt
 /// K.
@@ -166,11 +77,6 @@ DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underf
   for (int64_t t = 0; t < f.T; t += a.chunk)
     wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
   updates_ = residuals_ = TileMatrix(f.T, f.V);
-  NormState s = start();
-  for (int64_t t = 0; t < f.T; ++t) {
-    if (t % a.chunk % tile_tokens(a) == 0) take_tile(t, found_by(t, s));
-    advance(t, s);
-  }
 }
 
 NormState DeltaStates::found_by(int64_t t, const NormState& s) const {
@@ -188,11 +94,12 @@ double DeltaStates::residual(int64_t t, int64_t j) const {
   return in_chunks(arithmetic_) ? residuals_(t, j) : 0;
 }
 
-void DeltaStates::advance(int64_t t, NormState& s) const {
+void DeltaStates::advance(int64_t t, NormState& s) {
   const DeltaFactors token(slice_, t);
   const NormStep step = token.forward(slice_, t);
   if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, s);
   if (t % arithmetic_.chunk == 0) s = found_by(t, s);
+  if (t == taken_) take_tile(t, s);
   recurrence_.advance_in_chunk(step, token.rho, token.contraction, updates_.row(t), residuals_.row(t), s);
 }
 
@@ -201,12 +108,12 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   const int64_t n = std::min({tile_tokens(arithmetic_), arithmetic_.chunk - in_chunk, slice_.T - first});
   const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
   const BoundModel model(arithmetic_);
-  Passing passing(slice_, s, model);
+  PassingState passing(s, slice_.K, slice_.V, model);
   TileReads reads = empty_reads(n, slice_.V);
   for (int64_t i = 0; i < n; ++i) {
     const DeltaFactors& token = tokens[static_cast<size_t>(i)];
     const double beta = token.rates[0];
-    passing.decay(token);
+    passing.decay(token.g.data());
     passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i,
                  reads);
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
@@ -218,6 +125,7 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   forbid_rates_by_channel(slice_, made);
   std::copy(made.update.values.begin(), made.update.values.end(), updates_.row(first));
   std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
+  taken_ = first + n;
 }
 
 DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
@@ -261,7 +169,7 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
   const int64_t n = last - first_ + 1;
   const std::vector<DeltaFactors> tokens = factors_of(slice_, first_, n);
   const BoundModel model(arithmetic_);
-  Passing passing(slice_, G, model);
+  PassingState passing(G, slice_.K, slice_.V, model);
   TileReads reads = empty_reads(n, slice_.V);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t t = last - i;
@@ -269,7 +177,7 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
     const double beta = std::fabs(token.rates[0]);
     passing.write(row(slice_.q, t), row(d_o_, t), slice_.p.scale);
     passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
-    passing.decay(token);
+    passing.decay(token.g.data());
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
     reads.contractions.push_back(token.contraction);

@@ -1,13 +1,10 @@
 // The recurrences of a delta rule's bounds, token by token as the declared arithmetic makes them: each state
 // from the one before, or in chunks of tiles (delta_tile.h).
 #pragma once
+#include "reference/bounds/chunk_reads.h"
 #include "reference/bounds/delta_slice.h"
-#include "reference/bounds/delta_tile.h"
 
 namespace assay {
-
-/// Is the arithmetic that of a chunked kernel?
-bool in_chunks(const Arithmetic&);
 
 /// At least the norm of the product of the transitions of `tokens` from `first` on, or infinite: of keys in
 /// the sphere, where the tokens are enough to reach all directions.
@@ -19,8 +16,9 @@ class DeltaStates {
   DeltaStates(const DeltaSlice&, const Arithmetic&, double underflow);
 
   NormState start() const { return recurrence_.start(slice_.S0.values); }
-  /// From the state after token t - 1 to that after token t.
-  void advance(int64_t t, NormState&) const;
+  /// From the state after token t - 1 to that after token t; for the first time in the tokens' order, when
+  /// tiles get what they are off by.
+  void advance(int64_t t, NormState&);
   /// The state after token t - 1 as token t finds it.
   NormState found_by(int64_t t, const NormState&) const;
   /// The final state, from that after the last token.
@@ -36,6 +34,7 @@ class DeltaStates {
   const Arithmetic arithmetic_;
   const NormRecurrence recurrence_;
   std::vector<double> wholes_;      ///< norms of the chunks' transitions
+  int64_t taken_ = 0;               ///< tokens whose tiles are known
   TileMatrix updates_, residuals_;  ///< T x V, in chunks
 };
 
@@ -63,10 +62,5 @@ class DeltaAdjoints {
   int64_t first_ = 0;               ///< of the tile at hand
   TileMatrix updates_, residuals_;  ///< of its rows, last first; |beta du^| and as residual() says
 };
-
-/// An element of a state as its column sees it: without the error that the column has as a whole.
-NormEntry column_entry(const NormState&, int64_t c, int64_t j);
-/// And with that.
-NormEntry whole_entry(const NormState&, int64_t c, int64_t j);
 
 }  // namespace assay

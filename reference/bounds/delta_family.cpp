@@ -46,7 +46,7 @@ SliceBounds forward_bounds(const SliceProblem& p, const DeltaPlaces& places) {
   const Arithmetic a = arithmetic_of_run(p.problem->arithmetic, f.decaying);
   const double underflow = underflow_of(a, claims_exact(a));
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
-  const DeltaStates states(f, a, underflow);
+  DeltaStates states(f, a, underflow);
   NormState s = states.start();
   SliceBounds y(2);
   for (int64_t t = 0; t < f.T; ++t) {
@@ -252,7 +252,7 @@ class Reverse {
   const BoundModel of_S_, of_G_;
   const double underflow_;
   const SliceMatrix& d_o_;
-  const DeltaStates states_;
+  DeltaStates states_;
   DeltaAdjoints adjoints_;
   StateHistory<NormState> S_;
   NormState G_;

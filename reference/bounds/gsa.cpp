@@ -89,6 +89,13 @@ struct GsaSlice {
     }
     return widest;
   }
+  /// What weights inside chunks may be above 1 (bound.h, underflow).
+  double prefix_inflation(const BoundModel& model) const {
+    double widest = 1;
+    for (int64_t t = 0; model.scaled_chunk() > 0 && t < T; t += model.scaled_chunk())
+      widest = std::fmax(widest, model.inflation_of_prefix(nats(model, t)));
+    return widest;
+  }
   /// Own weights are e^x, |x| < 1024 where they are not 0.
   double roundings() const { return 8 * excess_roundings(T, K + V + M) + (slots.own ? 1024 : 0); }
 };
@@ -225,7 +232,8 @@ SliceBounds Gsa::forward_bound(const SliceProblem& p) {
   const bool exact = claims_exact(p.problem->arithmetic);
   const Arithmetic a = of_run(p.problem->arithmetic, p);
   const GsaSlice f(p, a);
-  const double flushed = kUnderflowEvents * underflow_of(a, exact) * path_inflation(a, f.T);
+  const double flushed =
+      kUnderflowEvents * underflow_of(a, exact) * path_inflation(a, f.T) * f.prefix_inflation(BoundModel(a));
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   States h(f, a);
   double Rk = 1 + largest_of(f.Hk0), Rv = 1 + largest_of(f.Hv0);
@@ -311,8 +319,9 @@ class Reverse {
     value_scaled_ = decaying ? a_.value_readout_scaled : 0;
     gate_readout_ = a_.gate_readout + (decaying ? a_.gate_readout_decayed * (1 + a_.gate_readout) : 0);
     flushed_ = kUnderflowEvents * std::fmax(underflow_of(forward_, exact), underflow_of(reverse_, exact)) *
-               path_inflation(forward_, f_.T) * path_inflation(reverse_, f_.T) * (1 + gate_readout_) *
-               (1 + value_scaled_);
+               path_inflation(forward_, f_.T) * path_inflation(reverse_, f_.T) *
+               f_.prefix_inflation(BoundModel(forward_)) * f_.prefix_inflation(BoundModel(reverse_)) *
+               (1 + gate_readout_) * (1 + value_scaled_);
     const SliceMatrix &dHk = p.cotangents[Out::hkt], &dHv = p.cotangents[Out::hvt];
     Gk_.load(transposed(dHk)), Gv_.load(dHv.values);
     if (f_.T > 0) Gk_.step_initial(), Gv_.step_initial();

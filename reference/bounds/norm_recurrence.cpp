@@ -144,38 +144,46 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
                                       const double* residual, NormState& state) const {
   const Arithmetic& a = declared_.arithmetic;
   const auto V = static_cast<size_t>(V_);
-  // The factor that an update enters the state with: of S its key, of G what is taken away, decayed.
-  const double* factor = s.removal == Removal::then_decayed ? s.x : s.written;
+  // The factor that an update, or what is written, enters the state with.
+  const double* factor = update ? s.x : s.written;
   const double length = norm(factor, K_), raise = 1 + 0x1p-30;
   for (int64_t c = 0; c < K_; ++c) {
     const double e = exponential(s.w[c]) * (1 + 0x1p-50), d = declared_.model.decay_error(s.w[c]);
     const double size = std::fabs(factor[c]) * (update ? 1 : std::fabs(s.scale));
+    double& spread = state.spread[static_cast<size_t>(c)];
+    const double root = std::sqrt(spread);
     for (size_t j = 0; j < V; ++j) {
       const size_t i = static_cast<size_t>(c) * V + j;
       const double written = size * (update ? update[j] : std::fabs(s.columns[j]));
-      const double crossing = state.path(i) + state.entering[j];
+      const double crossing = state.paths[i] + NormState::unsure(root, state.reach[j]) + state.entering[j];
       state.excess[i] = e * ((1 + d) * state.excess[i] + d * crossing) * raise;
       state.paths[i] = (e * state.paths[i] + written) * raise;
       state.updates[i] = (e * state.updates[i] + written) * raise;
     }
-    double& spread = state.spread[static_cast<size_t>(c)];
     spread = (e * e * spread + contraction.share * factor[c] * factor[c]) * raise;
   }
   add_errors(s, own_, magnitudes(state), rho, state.own);
   step(s, state.S);
   const double lost = kUnderflowEvents * a.underflow * static_cast<double>(K_) * (1 + length);
+  std::vector<double> roots, most(V, 0);
+  for (const double spread : state.spread) roots.push_back(std::sqrt(spread));
   for (size_t j = 0; j < V; ++j) {
     const double eps = residual ? residual[j] : 0, entered = contraction.gain * eps;
-    double &e = state.declared[j], &reach = state.reach[j], most = 0;
+    double &e = state.declared[j], &reach = state.reach[j];
     double& response = state.response[j];
     e = (contraction.after(e, eps, rho[j % rho.size()], length) + lost) * raise;
     response = (contraction.after(response, eps, rho[j % rho.size()], length) + lost) * raise;
     reach = contraction.known ? std::sqrt(reach * reach + 2 * entered * entered)
                               : std::fmax(rho[j % rho.size()], 1) * reach + length * eps;
     reach = (reach + lost) * raise;
-    for (int64_t c = 0; c < K_; ++c) most = std::fmax(most, state.path(static_cast<size_t>(c) * V + j));
-    if (!(most + e < kOverflow)) e = reach = HUGE_VAL;
   }
+  for (size_t c = 0; c < roots.size(); ++c)
+    for (size_t j = 0; j < V; ++j) {
+      const double path = state.paths[c * V + j] + NormState::unsure(roots[c], state.reach[j]);
+      most[j] = most[j] < path ? path : most[j];
+    }
+  for (size_t j = 0; j < V; ++j)
+    if (!(most[j] + state.declared[j] < kOverflow)) state.declared[j] = state.reach[j] = HUGE_VAL;
 }
 
 void NormRecurrence::enter_chunk(NormState& state, double whole) const {

@@ -17,9 +17,9 @@
 //
 // In chunks a kernel makes no state between their ends. What stands for it is the state S^_t that would
 // follow exactly from the one at the chunk's start and from the updates u^_t that the kernel has: S^_t = D
-// S^_t-1 + written u^_t^T. What these miss of the exact step is a residual eps_t, one number per column, so
-// that
-//   e_t <= rho_t e_{t-1} + ||written_t|| |eps_t|,
+// S^_t-1 + x u^_t^T, and what is written beside. What these miss of the exact step is a residual eps_t, one
+// number per column, so that
+//   e_t <= rho_t e_{t-1} + ||x_t|| |eps_t|,
 // and all that is read between the ends is a sum over paths, from the state at the chunk's start and from
 // every update since: `paths`, with |S| and |u^| at their largest, and `excess`, by how much decays that are
 // made together may be off along them (bound.h). What S^ is off by at the chunk's start is read by its norm,
@@ -62,9 +62,8 @@ struct NormState {
 
   bool in_chunk() const { return !paths.empty(); }
   /// What updates since the chunk's start are off by, along their paths to an element.
-  double unsure(size_t i) const {
-    return std::sqrt(spread[i / own.size()]) * reach[i % own.size()] * (1 + 0x1p-40);
-  }
+  double unsure(size_t i) const { return unsure(std::sqrt(spread[i / own.size()]), reach[i % own.size()]); }
+  static double unsure(double root, double reach) { return root * reach * (1 + 0x1p-40); }
   double path(size_t i) const { return paths[i] + unsure(i); }
   double most(size_t i) const { return std::fabs(S[i]) + own[i % own.size()]; }
 };

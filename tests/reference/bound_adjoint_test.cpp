@@ -22,6 +22,7 @@ AdjointArithmetic declared(int64_t chunk) {
   a.adjoint.write = 0x1p-10, a.adjoint.step = 0x1p-13, a.adjoint.readout = 0x1p-9;
   for (Arithmetic* side : {&a.state, &a.adjoint}) {
     side->chunk = chunk, side->boundary = 0x1p-9, side->crossing = 0x1p-10, side->crossing_per_nat = 0x1p-9;
+    side->prefix_per_nat = 0x1p-13;
   }
   a.value_readout = 0x1p-11, a.value_readout_decayed = 0x1p-12;
   a.gate_readout = 0x1p-9, a.gate_readout_decayed = 0x1p-12;
@@ -56,8 +57,8 @@ struct WorstKernel {
     return (1 + side.boundary) * (1 + std::min<long double>(side.crossing, side.crossing_per_nat * nats));
   }
 
-  /// What rounding a scaled operand costs in t's chunk.
-  long double scaled(const Arithmetic& side, long double at_most, long double decayed, int64_t t) const {
+  /// What the channel of t's chunk that decays most decays by.
+  long double widest(const Arithmetic& side, int64_t t) const {
     const int64_t first = t / side.chunk * side.chunk, end = std::min(T, first + side.chunk);
     long double widest = 0;
     for (int64_t c = 0; c < K; ++c) {
@@ -65,8 +66,15 @@ struct WorstKernel {
       for (int64_t s = first; s < end; ++s) nats -= in("g", s, K, c);
       widest = std::max(widest, nats);
     }
-    return 1 +
-           std::min(at_most, std::expm1(widest) + (1 + decayed) * std::exp(side.decay_per_nat * widest) - 1);
+    return widest;
+  }
+  /// What rounding a scaled operand costs in t's chunk.
+  long double scaled(const Arithmetic& side, long double at_most, long double decayed, int64_t t) const {
+    const long double nats = widest(side, t);
+    return 1 + std::min(at_most, std::expm1(nats) + (1 + decayed) * std::exp(side.decay_per_nat * nats) - 1);
+  }
+  long double prefix(const Arithmetic& side, int64_t t) const {
+    return std::exp(side.prefix_per_nat * widest(side, t));
   }
 
   /// Gradients at token t from S_t, S_{t-1}, G_t: all of the run, by name.
@@ -77,7 +85,8 @@ struct WorstKernel {
       for (int64_t c = 0; c < K; ++c)
         for (int64_t v = 0; v < V; ++v) {
           const long double write = (1 + a.state.write) * (1 + a.state.write_decayed) *
-                                    scaled(a.state, a.state.write_scaled, a.state.write_decayed, t);
+                                    scaled(a.state, a.state.write_scaled, a.state.write_decayed, t) *
+                                    prefix(a.state, t);
           S[t + 1][c][v] = (1 + a.state.step) * (crossing(a.state, in("g", t, K, c)) * end[t][c][v] +
                                                  write * in("k", t, K, c) * in("v", t, V, v));
           const bool ends = (t + 1) % a.state.chunk == 0 || t + 1 == T;
@@ -92,7 +101,8 @@ struct WorstKernel {
         for (int64_t v = 0; v < V; ++v) {
           const long double scale = p.problem.scale, q = in("q", t, K, c), d_o = in("do", t, V, v);
           const long double write = (1 + a.adjoint.write) * (1 + a.adjoint.write_decayed) *
-                                    scaled(a.adjoint, a.adjoint.write_scaled, a.adjoint.write_decayed, t);
+                                    scaled(a.adjoint, a.adjoint.write_scaled, a.adjoint.write_decayed, t) *
+                                    prefix(a.adjoint, t);
           G[c][v] = (1 + a.adjoint.step) * (G[c][v] + write * scale * q * d_o);
           const long double to_q = (1 + a.state.readout) * (1 + a.state.readout_decayed) *
                                    scaled(a.state, a.state.readout_scaled, a.state.readout_decayed, t),

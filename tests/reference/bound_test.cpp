@@ -138,7 +138,7 @@ void run_batch(Model model, const Draw& draw, bool flush, const Arithmetic& scal
       model == Model::chunk ? ChunkModel::arithmetic(K, flush) : RecurrentModel::arithmetic(K, flush);
   if (model == Model::worst_case && seed % 2) {
     a = ChunkModel::arithmetic(K, flush);
-    a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18;
+    a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18, a.prefix_per_nat = 0x1p-16;
     a.write_decayed = 0x1p-18, a.readout_decayed = 0x1p-18;
     a.write_scaled = 0x1p-15, a.readout_scaled = 0x1p-14;
   }

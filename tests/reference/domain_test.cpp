@@ -34,5 +34,42 @@ TEST(Domain, names_the_first_element_outside_and_counts_the_others) {
   }
 }
 
+/// Keys of one direction and length at all tokens of one head.
+std::optional<DomainFault> of_keys(double length, double beta, double gate, int64_t tokens,
+                                   std::vector<int64_t> cu_seqlens = {}) {
+  RandomProblem p;
+  RandomShape shape;
+  shape.T = tokens, shape.K = 2;
+  draw_problem_of(find_operator("kda"), "none", shape, 1, p);
+  for (int64_t i = 0; i < p.at("k").size(); ++i) p.at("k").set(i, i % 2 ? 0 : length), p.at("g").set(i, gate);
+  for (int64_t i = 0; i < p.at("beta").size(); ++i) p.at("beta").set(i, beta);
+  return lengthening(find_operator("kda"), cu_seqlens, p.inputs);
+}
+
+TEST(Domain, ends_where_transitions_lengthen_a_state_1024_fold) {
+  EXPECT_FALSE(of_keys(1, 2, 0, 100));
+  EXPECT_FALSE(of_keys(1.25, 1, 0, 100));  // |1 - 1.25^2| < 1
+  // 1 - 2 1.0625^2 = -1.2578125, whose 31st power is 1226.
+  EXPECT_FALSE(of_keys(1.0625, 2, 0, 30));
+  const auto fault = of_keys(1.0625, 2, 0, 100);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->elements, 31);
+  EXPECT_EQ(fault->input, "k");
+  EXPECT_TRUE(of_keys(1.0625, 2, -0.25, 100));  // decays aside
+  EXPECT_FALSE(of_keys(1.0625, 2, 0, 100, {0, 25, 50, 75, 100}));
+}
+
+TEST(Domain, of_the_generalised_rule_ends_where_what_it_reads_grows) {
+  for (const double opposed : {-1.0, -2.0, -2.5, 0.5}) {
+    RandomProblem p;
+    RandomShape shape;
+    shape.T = 64, shape.K = 2;
+    draw_problem_of(find_operator("rwkv7"), "none", shape, 1, p);
+    for (int64_t i = 0; i < p.at("a").size(); ++i)
+      p.at("a").set(i, i % 2 ? 0 : 1), p.at("b").set(i, opposed * p.at("a").value(i));
+    EXPECT_EQ(lengthening(find_operator("rwkv7"), {}, p.inputs).has_value(), opposed < -2 || opposed > 0);
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -198,12 +198,13 @@ struct WorstCaseModel {
     o.assign(static_cast<size_t>(x.T * x.V), 0);
     S.assign(x.S.begin(), x.S.end());
     std::vector<double> decayed(static_cast<size_t>(x.K), 0);
-    double scaled_k = 0, scaled_q = 0;
+    double scaled_k = 0, scaled_q = 0, prefix = 1;
     for (int64_t t = 0; t < x.T; ++t) {
       if (decays && a.chunk > 0 && t % a.chunk == 0) {
         const double nats = widest(x, t, a.chunk);
         scaled_k = scaled(a.write_scaled, a.write_decayed, a.decay_per_nat, nats);
         scaled_q = scaled(a.readout_scaled, a.readout_decayed, a.decay_per_nat, nats);
+        prefix = std::exp(a.prefix_per_nat * nats);
       }
       for (int64_t c = 0; c < x.K; ++c)
         decayed[static_cast<size_t>(c)] -= x.g[static_cast<size_t>(t * x.K + c)];
@@ -213,8 +214,8 @@ struct WorstCaseModel {
           const size_t i = static_cast<size_t>(t * x.K + c);
           const double g = x.g[i], d = g == 0 ? 1 : (1 + a.decay) * std::exp(a.decay_per_nat * -g);
           double& s = S[static_cast<size_t>(c * x.V + j)];
-          s = (std::exp(g) * d * s +
-               double{x.k[i]} * x.v[static_cast<size_t>(t * x.V + j)] * (1 + a.write) * (1 + scaled_k)) *
+          s = (std::exp(g) * d * s + double{x.k[i]} * x.v[static_cast<size_t>(t * x.V + j)] * (1 + a.write) *
+                                         (1 + scaled_k) * prefix) *
               (1 + a.step);
           sum += x.q[i] * s;
         }

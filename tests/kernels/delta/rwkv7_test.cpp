@@ -1,5 +1,5 @@
-// rwkv7.fused_recurrent on the machine, against the proved reference: what the tests of every gated kernel do
-// not ask of it.
+// rwkv7's kernels on the machine, against the proved reference: what the tests of every gated kernel do not
+// ask of them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,7 @@
 namespace assay {
 namespace {
 
+const char *const kRecurrent = "rwkv7.fused_recurrent", *const kChunk = "rwkv7.chunk";
 const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 
 struct Shape {
@@ -26,9 +27,10 @@ const Shape shapes[] = {
 const char* const profiles[] = {"none",  "logsigmoid", "near-one", "strong", "spike",
                                 "reset", "contrast",   "ladder",   "extreme"};
 
-Case case_of(const Shape& shape, Dtype dtype, Dtype gate, const char* decay, uint64_t seed) {
+Case case_of(const Shape& shape, Dtype dtype, Dtype gate, const char* decay, uint64_t seed,
+             const char* kernel = kRecurrent) {
   Case c;
-  c.kernel = "rwkv7.fused_recurrent", c.direction = Direction::backward;
+  c.kernel = kernel, c.direction = Direction::backward;
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
   c.cu_seqlens = shape.cu_seqlens;
   c.dtype = dtype, c.gate_dtype = gate, c.decay = decay, c.seed = seed;
@@ -55,6 +57,15 @@ TEST(Rwkv7Gradients, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
       expect_within_bound(case_of(shape, dtype, dtypes[seed % 3], profile, seed));
       ++seed;
     }
+}
+
+TEST(Rwkv7Chunk, StaysWithinTheProvedBoundOnEveryShapeAndProfile) {
+  for (size_t seed = 0; seed < std::size(shapes); ++seed) {
+    Case c =
+        case_of(shapes[seed], dtypes[(seed + seed / 3) % 3], dtypes[seed % 3], profiles[seed], seed, kChunk);
+    c.direction = Direction::both;
+    expect_within_bound(c);
+  }
 }
 
 /// What is written for what was read may also make states grow: errors grow with them, and no faster.
@@ -89,25 +100,27 @@ TEST(Rwkv7Gradients, AreExactWhereNoOperationRounds) {
 }
 
 TEST(Rwkv7Gradients, ExistForTheInputsThatAreThere) {
-  for (const bool state : {true, false}) {
-    Case c = case_of({1, 20, 1, 8, 8, {}}, Dtype::bf16, Dtype::bf16, "mild", 1);
-    c.initial_state = state;
-    std::set<std::string> expected = {"dr", "dw", "dk", "dv", "da", "db"}, got;
-    if (state) expected.insert("dinitial_state");
-    for (const auto& [name, tensor] : judged_run(c).outcome.outputs) got.insert(name);
-    EXPECT_EQ(got, expected);
-  }
+  for (const char* kernel : {kRecurrent, kChunk})
+    for (const bool state : {true, false}) {
+      Case c = case_of({1, 20, 1, 8, 8, {}}, Dtype::bf16, Dtype::bf16, "mild", 1, kernel);
+      c.initial_state = state;
+      std::set<std::string> expected = {"dr", "dw", "dk", "dv", "da", "db"}, got;
+      if (state) expected.insert("dinitial_state");
+      for (const auto& [name, tensor] : judged_run(c).outcome.outputs) got.insert(name);
+      EXPECT_EQ(got, expected);
+    }
 }
 
 TEST(Rwkv7Gradients, PassTheFinalStatesGradientOnWhereThereAreNoTokens) {
-  for (const bool cotangent : {true, false}) {
-    Case c = case_of({1, 0, 2, 24, 16, {}}, Dtype::bf16, Dtype::fp32, "mild", 2);
-    c.final_state_gradient = cotangent;
-    const TensorMap inputs = draw_inputs(c, rwkv7());
-    const Outcome outcome = run(c, inputs);
-    const Tensor zeros("zeros", Dtype::fp32, outcome.outputs.at("dinitial_state").axes);
-    EXPECT_EQ(bits_of(outcome, "dinitial_state"), cotangent ? inputs.at("dfinal_state").data : zeros.data);
-  }
+  for (const char* kernel : {kRecurrent, kChunk})
+    for (const bool cotangent : {true, false}) {
+      Case c = case_of({1, 0, 2, 24, 16, {}}, Dtype::bf16, Dtype::fp32, "mild", 2, kernel);
+      c.final_state_gradient = cotangent;
+      const TensorMap inputs = draw_inputs(c, rwkv7());
+      const Outcome outcome = run(c, inputs);
+      const Tensor zeros("zeros", Dtype::fp32, outcome.outputs.at("dinitial_state").axes);
+      EXPECT_EQ(bits_of(outcome, "dinitial_state"), cotangent ? inputs.at("dfinal_state").data : zeros.data);
+    }
 }
 
 /// A token that reads or writes nothing steps as gla does, bit for bit.
@@ -131,18 +144,19 @@ TEST(Rwkv7, HasTheBitsOfGlaWhereNothingIsRemoved) {
 
 /// Outside the domain, but harmless: e^w is 0, and so is its gradient.
 TEST(Rwkv7, IsFiniteWhereAGateIsMinusInfinity) {
-  for (const Dtype dtype : dtypes) {
-    Case c = case_of({1, 60, 1, 20, 24, {}}, dtype, Dtype::fp32, "logsigmoid", 2);
-    c.direction = Direction::both;
-    TensorMap inputs = draw_inputs(c, rwkv7());
-    Tensor& w = inputs.at("w");
-    for (int64_t i = 0; i < w.size(); i += 7) w.set(i, -std::numeric_limits<double>::infinity());
-    const Outcome outcome = run(c, inputs);
-    for (const auto& [name, tensor] : outcome.outputs)
-      for (int64_t i = 0; i < tensor.size(); ++i)
-        ASSERT_TRUE(std::isfinite(tensor.value(i))) << tensor.element_name(i) << ' ' << token_of(c);
-    for (int64_t i = 0; i < w.size(); i += 7) ASSERT_EQ(outcome.outputs.at("dw").value(i), 0) << i;
-  }
+  for (const char* kernel : {kRecurrent, kChunk})
+    for (const Dtype dtype : dtypes) {
+      Case c = case_of({1, 60, 1, 20, 24, {}}, dtype, Dtype::fp32, "logsigmoid", 2, kernel);
+      c.direction = Direction::both;
+      TensorMap inputs = draw_inputs(c, rwkv7());
+      Tensor& w = inputs.at("w");
+      for (int64_t i = 0; i < w.size(); i += 7) w.set(i, -std::numeric_limits<double>::infinity());
+      const Outcome outcome = run(c, inputs);
+      for (const auto& [name, tensor] : outcome.outputs)
+        for (int64_t i = 0; i < tensor.size(); ++i)
+          ASSERT_TRUE(std::isfinite(tensor.value(i))) << tensor.element_name(i) << ' ' << token_of(c);
+      for (int64_t i = 0; i < w.size(); i += 7) ASSERT_EQ(outcome.outputs.at("dw").value(i), 0) << i;
+    }
 }
 
 /// Tokens read at once but not there must leave G alone, the sign of a zero included.

@@ -118,7 +118,7 @@ TEST(NormRecurrence, in_a_chunk_adds_the_residuals_and_at_its_end_the_boundary) 
   recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), none.data(), s);
   for (const double e : s.declared) EXPECT_EQ(e, 0);
   recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), residual.data(), s);
-  const double length = norm(d.written.data(), K);
+  const double length = norm(d.x.data(), K);
   for (const double e : s.declared) EXPECT_NEAR(e, length * 0x1p-10, 1e-8 * length);
   const NormState inside = s;
   recurrence.leave_chunk(s);
