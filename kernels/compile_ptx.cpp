@@ -18,6 +18,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "kernels/inline_calls.h"
 #include "kernels/packed_text.h"
 #include "kernels/prepare_ptx.h"
 
@@ -37,8 +38,16 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-constexpr const char* flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
-constexpr const char* cache_version = "7";  // another one where prepare_ptx changes what it writes
+constexpr const char* optimised_flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
+constexpr const char* plain_flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -G";
+/// Before a source that is compiled plainly: what nvcc would inline has no word of where it was called from.
+constexpr const char* calls_stay = "#undef __forceinline__\n#define __forceinline__ __inline__\n#line 1\n";
+
+const char* flags_of(Compiled how) {
+  return how == Compiled::optimised ? optimised_flags : plain_flags;
+}
+constexpr const char* inlining_version = "2";  // another one where inline_calls changes what it writes
+constexpr const char* cache_version = "7";     // another one where prepare_ptx changes what it writes
 
 /// The compiler of the build comes before others: it was seen to work, and the program's own modules are its.
 fs::path find_nvcc() {
@@ -58,24 +67,6 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// What nvcc --version closes with ("Build cuda_13.0.r13.0/..."); where there is no nvcc, that of the build,
-/// so that what was compiled is still found.
-const std::string& nvcc_version() {
-  static const std::string version = [] {
-    const fs::path nvcc = find_nvcc();
-    std::string text, last;
-    if (FILE* const pipe = popen((quoted(nvcc.string()) + " --version 2>/dev/null").c_str(), "r")) {
-      std::array<char, 256> part;
-      while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
-      pclose(pipe);
-    }
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) last = line;
-    return last.empty() ? std::string(ASSAY_BUILD_NVCC_VERSION) : last;
-  }();
-  return version;
-}
-
 /// Below the build folder where the program was built, else where a user's caches are.
 fs::path cache_folder() {
   if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
@@ -87,18 +78,61 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "assay";
 }
 
-/// FNV-1a over everything the result depends on: 128 bits in two lanes with different bases.
-std::string digest(const std::string& text) {
-  uint64_t a = 0xcbf29ce484222325, b = 0x9ae16a3b2f90404f;
-  for (const unsigned char byte : text) a = (a ^ byte) * 0x100000001b3, b = (b ^ byte) * 0x880355f21e6d1965;
-  return fmt::format("{:016x}{:016x}", a, b);
-}
-
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+/// What `nvcc --version` closes with ("Build cuda_13.0.r13.0/..."); empty: there is no such program.
+std::string said_version(const fs::path& nvcc) {
+  std::string text, last;
+  if (FILE* const pipe = popen((quoted(nvcc.string()) + " --version 2>/dev/null").c_str(), "r")) {
+    std::array<char, 256> part;
+    while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
+    pclose(pipe);
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) last = line;
+  return last;
+}
+
+/// Another compiler, or one that was replaced, has another; empty: there is none.
+std::string identity_of(const fs::path& nvcc) {
+  std::error_code no_size, no_time;
+  const auto bytes = fs::file_size(nvcc, no_size);
+  const auto written = fs::last_write_time(nvcc, no_time).time_since_epoch().count();
+  return no_size || no_time ? "" : fmt::format("{} {} {}", nvcc.string(), bytes, written);
+}
+
+/// The compiler's version: asked once, then noted among what was compiled, as asking takes longer than many a
+/// run. Where there is no nvcc, that of the build, so that what was compiled is still found.
+const std::string& nvcc_version() {
+  static const std::string version = [] {
+    const fs::path nvcc = find_nvcc(), note = cache_folder() / "nvcc.version";
+    const std::string identity = identity_of(nvcc);
+    if (identity.empty()) return std::string(ASSAY_BUILD_NVCC_VERSION);
+    if (const std::string known = read_file(note); known.starts_with(identity + '\n'))
+      return known.substr(identity.size() + 1);
+    const std::string said = said_version(nvcc);
+    if (said.empty()) return std::string(ASSAY_BUILD_NVCC_VERSION);
+    const fs::path apart = note.string() + fmt::format(".{}", getpid());
+    std::error_code failed;  // then the next process asks again
+    fs::create_directories(note.parent_path(), failed);
+    const bool whole = bool((std::ofstream(apart, std::ios::binary) << identity << '\n' << said).flush());
+    if (whole) fs::rename(apart, note, failed);
+    if (!whole || failed) fs::remove(apart, failed);
+    return said;
+  }();
+  return version;
+}
+
+/// FNV-1a over everything the result depends on: 128 bits in two lanes with different bases.
+std::string digest(const std::string& text) {
+  uint64_t a = 0xcbf29ce484222325, b = 0x9ae16a3b2f90404f;
+  for (const unsigned char byte : text) a = (a ^ byte) * 0x100000001b3, b = (b ^ byte) * 0x880355f21e6d1965;
+  return fmt::format("{:016x}{:016x}", a, b);
 }
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -158,13 +192,16 @@ bool succeeds(std::string command) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
+std::string compile(const SourceTree& sources, const std::string& module, Compiled how,
+                    const fs::path& folder) {
   const fs::path nvcc = find_nvcc();
   if (nvcc.empty())
     throw CannotCompile(fmt::format(
         "compiling {} needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA toolkit", module));
-  for (const auto& [path, text] : sources) write_file(folder / path, text);
-  std::string command = quoted(nvcc.string()) + ' ' + flags;
+  const bool plainly = how == Compiled::plainly;
+  for (const auto& [path, text] : sources)
+    write_file(folder / path, plainly && path == source_path(module) ? calls_stay + text : text);
+  std::string command = quoted(nvcc.string()) + ' ' + flags_of(how);
   for (const std::string& definition : module_definitions(module)) command += " -D" + quoted(definition);
   const fs::path source = folder / source_path(module);
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
@@ -173,7 +210,8 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   if (!succeeds(std::move(command)))
     throw CannotCompile(
         fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
-  return prepare_ptx(read_file(raw), folder.string());
+  const std::string text = read_file(raw);
+  return prepare_ptx(plainly ? inline_calls(text) : text, folder.string());
 }
 
 /// Counts the time of its scope as compilation, waiting for another thread's included.
@@ -200,14 +238,15 @@ void tell_listener(const std::string& module, bool compiled) {
 /// The module as kept in `cache`, else compiled and kept. Two processes may compile the same one: each in a
 /// folder of its own, the result moved into place in one step. What cannot be read whole is compiled anew.
 std::shared_ptr<const std::string> kept_or_compiled(const SourceTree& sources, const std::string& module,
-                                                    const fs::path& cache, const std::string& name) {
+                                                    Compiled how, const fs::path& cache,
+                                                    const std::string& name) {
   const fs::path kept = cache / (name + ".ptx.z");
   if (std::error_code error; fs::is_regular_file(kept, error))
     if (std::optional<std::string> text = unpacked(read_file(kept)))
       return std::make_shared<const std::string>(*std::move(text));
   tell_listener(module, false);
   const fs::path folder = cache / fmt::format("{}.{}", name, getpid());
-  std::string result = compile(sources, module, folder);
+  std::string result = compile(sources, module, how, folder);
   write_file(folder / "packed", packed(result));
   fs::rename(folder / "packed", kept);
   fs::remove_all(folder);
@@ -262,25 +301,27 @@ SourceTree with_includes(const SourceTree& sources, const std::string& path) {
   return result;
 }
 
-std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const std::string& module) {
+std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const std::string& module,
+                                                  Compiled how) {
   const SourceTree sources = with_includes(tree, source_path(module));
-  std::string key = fmt::format("{} {} {} {}", module, flags, cache_version, nvcc_version());
+  std::string key = fmt::format("{} {} {} {}", module, flags_of(how), cache_version, nvcc_version());
+  if (how == Compiled::plainly) key += fmt::format(" {} {}", calls_stay, inlining_version);
   for (const std::string& definition : module_definitions(module)) key += ' ' + definition;
   for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;
   const std::string name = digest(key);
 
-  struct Compiled {
+  struct Text {
     std::mutex mutex;
     std::shared_ptr<const std::string> text;
   };
   static std::mutex mutex;
-  static std::map<std::string, Compiled> modules;
+  static std::map<std::string, Text> modules;
   std::unique_lock all(mutex);
-  Compiled& compiled = modules[name];
+  Text& compiled = modules[name];
   all.unlock();
   const Stopwatch waiting;
   const std::scoped_lock lock(compiled.mutex);  // of this module: others compile beside it
-  if (!compiled.text) compiled.text = kept_or_compiled(sources, module, cache_folder(), name);
+  if (!compiled.text) compiled.text = kept_or_compiled(sources, module, how, cache_folder(), name);
   return compiled.text;
 }
 

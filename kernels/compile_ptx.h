@@ -24,11 +24,16 @@ std::string source_path(const std::string& module);
 /// Those of the files that one of them is made of: itself and, transitively, what it includes.
 SourceTree with_includes(const SourceTree&, const std::string& path);
 
+/// As a GPU gets it; or plainly, without optimisation: each statement has instructions of its own, with its
+/// line and those of the calls around it.
+enum class Compiled { optimised, plainly };
+
 /// The module ("gla/chunk.bf16.fp32") compiled from these sources. Kept in memory and in a folder
 /// (ASSAY_CACHE; build/kernels where the program was built, else ~/.cache/assay) by a digest of all it is
 /// made from: sources, options, nvcc's version. Any number of threads and processes may ask at once.
 /// Throws CannotCompile where there is no nvcc or where it refuses (its first error line).
-std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
+std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module,
+                                                  Compiled = Compiled::optimised);
 
 /// Seconds that compile_module has taken so far, waiting for another thread that compiles the same included:
 /// over all threads, and in the calling thread.

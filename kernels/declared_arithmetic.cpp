@@ -48,6 +48,10 @@ struct Preset {
 /// decays are e^(G_i - G_j) of sums of g from the chunk's start, rounded to the operands' format once they
 /// have scaled one. u: of the inputs' format; tensor cores sum 64 products within 200 2^-24.
 ///   decay_per_nat    64 additions, the constant log2(e), its product and the difference: 72 2^-24.
+///   prefix_per_nat   two sums of a difference share the additions that a thread makes one after the other;
+///                    of m tokens a thread, 64 / m lanes and a tree, the others are 63 (m = 64) or at most
+///                    2 (m - 1 + log2 (64 / m)) <= 64; each sum's product with log2(e), and that constant:
+///                    70 2^-24.
 ///   write_decayed    k after its decay, rounded; the exponential: 2^-21.
 ///   boundary         the state decayed, a product of 64 rows added: 100 2^-24.
 ///   readout          the state rounded to the operands' format, the scores likewise; q as TF32; sums.
@@ -58,6 +62,7 @@ Arithmetic triton_chunk(const ExpressionScope& scope) {
   Arithmetic a;
   a.chunk = 64;
   a.decay_per_nat = 72 * unit;
+  a.prefix_per_nat = 70 * unit;
   a.write = u < 0x1p-10 ? 0x1p-9 : 0;  // both operands are cut to TF32
   a.write_decayed = of_operand + 0x1p-21;
   a.boundary = 100 * unit;
@@ -94,7 +99,7 @@ Arithmetic triton_delta_chunk(const ExpressionScope& scope, bool by_channel) {
   const int scaled = by_channel ? 2 : 0;
   const double sums_over_keys = sums_of(scope.variables.at("K"));
   Arithmetic a = triton_chunk(scope);
-  a.write_decayed = a.readout_decayed = 0;
+  a.write_decayed = a.readout_decayed = a.prefix_per_nat = 0;  // the bound by norms has no such term
   a.write = operands(scope, 1 + scaled / 2, 1) + 0x1p-21;
   a.readout = operands(scope, 2 + scaled, 2) + sums_over_keys + sums_of(64) + 0x1p-20;
   a.solve_tokens = 0;
@@ -131,16 +136,60 @@ void add_delta_gradients(const ExpressionScope& scope, bool by_channel, AdjointA
   a.total = scope.variables.at("u") + 256 * 0x1p-24;
 }
 
+/// "triton-gsa-chunk": both passes of gated slot attention in chunks of 64 tokens as Triton's libraries write
+/// them, formats and decays as those of "triton-chunk".
+///   logits           q scaled and rounded; the state as an operand, or the scores stored; the part between
+///                    chunks stored, and the sum; two products, the exponential of the decay.
+///   readout          of the second pass: the state and the scores as operands, over M slots.
+///   divide           two exponentials by ex2.approx (2^-22 each, their argument's roundings apart), a sum of
+///                    at most 128 terms, the quotient (2^-22), p stored.
+///   logits_per_nat   the difference to the largest, its product with log2(e), that constant.
+///   own_*            by torch in fp32: log(e^a + e^b) of one exponential, one logarithm, two sums; e^(s - z)
+///                    stored in the inputs' format.
+Arithmetic triton_gsa(const ExpressionScope& scope) {
+  Arithmetic a = triton_chunk(scope);
+  const double unit = 0x1p-24, of_slots = sums_of(scope.variables.at("M"));
+  a.readout = operands(scope, 2, 2) + of_slots + sums_of(64) + 0x1p-20;
+  a.logits = operands(scope, 4, 2) + sums_of(scope.variables.at("K")) + sums_of(64) + 0x1p-20;
+  a.divide = operands(scope, 1, 0) + 3 * 0x1p-22 + 140 * unit;
+  a.logits_per_nat = 3 * unit;
+  a.own_sum = 6 * unit;
+  a.own_weights = operands(scope, 1, 0) + 8 * unit;
+  a.own_weights_per_nat = 4 * unit;
+  return a;
+}
+
+/// Its gradients. dp is made as `readout` is, and stored; p . dp, the difference and dy are fp32, dy stored.
+///   inner            dp: the state and do with its decay as operands, the scores' gradient, dp stored: four,
+///                    in two products; a sum of M products; dy stored.
+///   state.readout    dq: dy with its decay, the state, dA as operands and stored: four, in two products.
+///   adjoint.write    p, or q and dy, as operands: two, in one product.
+///   adjoint.readout  dk, ds: k or q . k, stored, do or dy with its decay, dL/dS as operands, each of three
+///                    parts stored: five, in two products.
+///   gate_sums        dg is a sum of q dq and k dk of both passes, which leaves roundings where nothing later
+///                    matters; the bound of slots has no such term and judges it as e^g rowsum(S (.) G).
+void add_gsa_gradients(const ExpressionScope& scope, AdjointArithmetic& a) {
+  const double sums = sums_of(scope.variables.at("K")) + sums_of(scope.variables.at("V")) +
+                      sums_of(scope.variables.at("M")) + 2 * sums_of(64);
+  a.inner = operands(scope, 5, 2) + sums + 0x1p-19;
+  a.state.readout = operands(scope, 4, 2) + sums + 0x1p-20;
+  a.adjoint.write = operands(scope, 2, 1) + 0x1p-20;
+  a.adjoint.readout = a.value_readout = operands(scope, 5, 2) + sums + 0x1p-20;
+  a.gate_sums = operands(scope, 6, 2) + sums + 0x1p-19;
+  a.gate_output_roundoff = std::max(a.gate_output_roundoff, scope.variables.at("u"));
+}
+
 /// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each, and where
 /// q is rounded after its product with `scale`, before its decay, on its way into dL/dS.
 constexpr const char* kSumsOfGates = "triton-chunk";
 
-constexpr const char *kDelta = "triton-delta-chunk", *kKda = "triton-kda-chunk";
+constexpr const char *kDelta = "triton-delta-chunk", *kKda = "triton-kda-chunk", *kGsa = "triton-gsa-chunk";
 
 constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent},
                                {"triton-chunk", triton_chunk},
                                {kDelta, triton_delta},
-                               {kKda, triton_kda}};
+                               {kKda, triton_kda},
+                               {kGsa, triton_gsa}};
 
 Arithmetic preset_of(const PlanDocument& plan, const ExpressionScope& scope) {
   std::string known;
@@ -209,6 +258,7 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
   }
   if (plan.arithmetic_preset == kDelta || plan.arithmetic_preset == kKda)
     add_delta_gradients(scope, plan.arithmetic_preset == kKda, result);
+  if (plan.arithmetic_preset == kGsa) add_gsa_gradients(scope, result);
   const std::string pointer = "/arithmetic/backward";
   set_numbers(result.state, kArithmeticFields, plan.backward_state, scope, plan, pointer + "/state");
   set_numbers(result.adjoint, kArithmeticFields, plan.backward_adjoint, scope, plan, pointer + "/adjoint");

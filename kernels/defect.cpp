@@ -127,9 +127,7 @@ const std::vector<Defect>& defects() {
 
 Kernel with_defect(const Kernel& clean, const std::string& name) {
   const Defect& defect = find_defect(clean.name, name);
-  SourceTree clean_tree;
-  for (const SourceFile& file : embedded_sources())
-    if (!file.path.starts_with(folder)) clean_tree.emplace_back(file.path, file.text);
+  const SourceTree& clean_tree = kernel_sources();
   const SourceTree tree = apply_patch(clean_tree, defect.patch);
 
   Kernel kernel = clean;
@@ -145,6 +143,7 @@ Kernel with_defect(const Kernel& clean, const std::string& name) {
       if (reached.contains(source_path(module.name))) module.ptx = compile_module(tree, module.name);
     return result;
   };
+  kernel.plainly = [tree](Program program) { return compiled_plainly(std::move(program), tree); };
   return kernel;
 }
 

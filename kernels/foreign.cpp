@@ -1,6 +1,7 @@
 #include "kernels/foreign.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -58,6 +59,33 @@ void check_names(const PlanDocument& plan, const Operator& op) {
     if (!input.optional && !passes(plan, input.name))
       throw BadInput(
           fmt::format("{}: no launch is given the input \"{}\"", plan.at("/launches"), input.name));
+}
+
+/// Kernel::orders: every axis of a tensor of the operator, once.
+std::map<std::string, std::vector<size_t>> orders_of(const PlanDocument& plan, const Operator& op) {
+  std::map<std::string, std::vector<size_t>> orders;
+  for (const auto& [tensor, letters] : plan.layouts) {
+    const std::string where = plan.at("/layouts/" + tensor);
+    const ArgumentSpec* const input = find_argument(op.inputs, tensor);
+    const ArgumentSpec* const output = find_argument(op.outputs, tensor);
+    if (!input && !output) throw BadInput(fmt::format("{}: {} has no tensor \"{}\"", where, op.name, tensor));
+    if (input && output)
+      throw BadInput(fmt::format("{}: {} is read and written, and lies as the operator says", where, tensor));
+    if (std::find(plan.reads_views.begin(), plan.reads_views.end(), tensor) != plan.reads_views.end())
+      throw BadInput(fmt::format("{}: {} is read by its strides (\"reads_views\")", where, tensor));
+    const std::vector<std::string_view> axes((input ? input : output)->axes.begin(),
+                                             (input ? input : output)->axes.end());
+    std::vector<size_t>& order = orders[tensor];
+    for (const std::string& letter : letters) {
+      const auto axis = static_cast<size_t>(std::find(axes.begin(), axes.end(), letter) - axes.begin());
+      if (axis == axes.size() || std::find(order.begin(), order.end(), axis) != order.end()) break;
+      order.push_back(axis);
+    }
+    if (order.size() != axes.size() || letters.size() != axes.size())
+      throw BadInput(fmt::format("{}: write each axis of {} once, the slowest first: {}", where, tensor,
+                                 fmt::join(axes, ", ")));
+  }
+  return orders;
 }
 
 bool fits(const ArgumentEntry& argument, const ptx::Parameter& parameter) {
@@ -245,6 +273,7 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   if (plan.name.empty())
     plan.name = std::filesystem::path(ptx_path.empty() ? plan_path : ptx_path).stem().string();
   foreign->op = &operator_of(plan);
+  foreign->orders = orders_of(plan, *foreign->op);
   read_modules(*foreign, ptx_path);
   check_files(*foreign);
 
@@ -260,6 +289,7 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   kernel.resume_granularity = plan.resume_granularity.value_or(int64_t{1} << 40);
   kernel.exponents_nonpositive = plan.exponents_nonpositive;
   kernel.reads_views = {plan.reads_views.begin(), plan.reads_views.end()};
+  kernel.orders = foreign->orders;
   kernel.plan = [foreign](const ResolvedCase& c, const TensorMap& inputs) {
     return plan_for_case(*foreign, c, inputs);
   };

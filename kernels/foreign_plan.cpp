@@ -27,14 +27,26 @@ std::vector<Axis> axes_of(const ArgumentSpec& spec, const Sizes& sizes) {
   return axes;
 }
 
+/// Row by row, the axes in the order that the plan lays them in.
+std::vector<int64_t> strides_of(const std::vector<Axis>& axes, const std::vector<size_t>* order) {
+  std::vector<int64_t> strides(axes.size());
+  int64_t stride = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const size_t axis = order ? (*order)[i] : i;
+    strides[axis] = stride;
+    stride *= axes[axis].size;
+  }
+  return strides;
+}
+
 /// "stride_q_T": elements from one token of q to the next, as it lies where the plan reads views, else row by
-/// row.
+/// row in the plan's order.
 void add_strides(const ResolvedCase& c, const ForeignKernel& foreign, ExpressionScope& scope) {
   const auto& views = foreign.plan.reads_views;
   for (const ArgumentSpec& input : foreign.op->inputs) {
-    Tensor rows;
-    rows.axes = axes_of(input, c.sizes);
-    std::vector<int64_t> strides = rows.strides();
+    const auto order = foreign.orders.find(std::string(input.name));
+    std::vector<int64_t> strides =
+        strides_of(axes_of(input, c.sizes), order == foreign.orders.end() ? nullptr : &order->second);
     if (std::find(views.begin(), views.end(), input.name) != views.end())
       for (const SizedArgument& given : c.inputs)
         if (given.layout && given.spec.name == input.name) strides = given.layout->strides;

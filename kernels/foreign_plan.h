@@ -15,6 +15,7 @@ struct ForeignKernel {
   PlanDocument plan;
   std::map<std::string, Module> modules;  ///< by LaunchEntry::ptx, formats filled in
   const Operator* op = nullptr;
+  std::map<std::string, std::vector<size_t>> orders;  ///< Kernel::orders
 };
 
 /// What the plan's expressions may name for this case (examples/strangers_gla/README.md lists it).

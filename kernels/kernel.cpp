@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "kernels/defect.h"
+#include "kernels/module_text.h"
 #include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
@@ -26,11 +27,16 @@ std::vector<Direction> directions_of(const Kernel& kernel) {
 }
 
 const std::vector<Kernel>& kernels() {
-  static const std::vector<Kernel> table = {
+  static const std::vector<Kernel> table = [] {
+    std::vector<Kernel> made = {
 #define ASSAY_KERNEL(make) make(),
 #include "kernels/kernels.def"
 #undef ASSAY_KERNEL
-  };
+    };
+    for (Kernel& kernel : made)
+      kernel.plainly = [](Program program) { return compiled_plainly(std::move(program), kernel_sources()); };
+    return made;
+  }();
   return table;
 }
 

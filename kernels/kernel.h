@@ -42,6 +42,9 @@ struct Kernel {
   bool exponents_meant_nonpositive = false;
   /// The launches of the case's direction.
   std::function<Program(const ResolvedCase&, const TensorMap& inputs)> plan;
+  /// A program of the plan compiled anew without optimisation (compiled_plainly); null: of what it is made is
+  /// not known.
+  std::function<Program(Program)> plainly;
   /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that
   /// direction.
   std::function<Arithmetic(const ResolvedCase&)> arithmetic;
@@ -49,6 +52,9 @@ struct Kernel {
   /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
   /// row by row before its launches (kernels/views/gather_plan.h).
   std::set<std::string> reads_views;
+  /// Tensors whose rows its launches take in another order: which of the operator's axes comes first, second,
+  /// ... They are copied before its launches, outputs after them.
+  std::map<std::string, std::vector<size_t>> orders;
   /// So many cases in a row share their sizes and formats: more than 1 where each new shape is compiled anew.
   int64_t cases_per_shape = 1;
   /// Sizes that it takes, by the axis's letter; of an axis that is not there, all.

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "kernels/compile_ptx.h"
 #include "kernels/embedded.h"
 #include "kernels/packed_group.h"
 
@@ -18,16 +17,6 @@ std::string text_of(const EmbeddedFile& file) {
       text_of_group({file.begin, static_cast<size_t>(file.end - file.begin)}, file.name);
   if (!text) throw std::logic_error(fmt::format("embedded module {} is broken", file.name));
   return *std::move(text);
-}
-
-const SourceTree& source_tree() {
-  static const SourceTree tree = [] {
-    SourceTree result;
-    for (const SourceFile& file : embedded_sources())
-      if (!file.path.ends_with(".patch")) result.emplace_back(file.path, file.text);
-    return result;
-  }();
-  return tree;
 }
 
 /// The text by module name, inflated or compiled when first asked for.
@@ -43,7 +32,7 @@ std::shared_ptr<const std::string> text_of(const std::string& name) {
     if (!text && file->begin) text = std::make_shared<const std::string>(text_of(*file));
     if (text) return text;
   }
-  const auto text = compile_module(source_tree(), name);  // unlocked: others compile beside it
+  const auto text = compile_module(kernel_sources(), name);  // unlocked: others compile beside it
   const std::scoped_lock lock(mutex);
   return texts[name] = text;
 }
@@ -63,6 +52,21 @@ std::vector<Module> kernel_modules() {
   for (const EmbeddedFile* file = embedded_ptx; file->name; ++file)
     result.push_back(kernel_module(file->name));
   return result;
+}
+
+const SourceTree& kernel_sources() {
+  static const SourceTree tree = [] {
+    SourceTree result;
+    for (const SourceFile& file : embedded_sources())
+      if (!file.path.ends_with(".patch")) result.emplace_back(file.path, file.text);
+    return result;
+  }();
+  return tree;
+}
+
+Program compiled_plainly(Program program, const SourceTree& sources) {
+  for (Module& module : program.modules) module.ptx = compile_module(sources, module.name, Compiled::plainly);
+  return program;
 }
 
 const std::vector<SourceFile>& embedded_sources() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/compile_ptx.h"
 #include "src/base/program/program.h"
 
 namespace assay {
@@ -24,5 +25,10 @@ struct SourceFile {
   std::string_view path, text;
 };
 const std::vector<SourceFile>& embedded_sources();
+/// Those of them that kernels are made of.
+const SourceTree& kernel_sources();
+
+/// The program with all its modules compiled plainly from these sources. Throws as compile_module.
+Program compiled_plainly(Program, const SourceTree&);
 
 }  // namespace assay

@@ -48,6 +48,7 @@ Kernel changed(const Kernel& kernel, const std::string& id, const std::function<
   Kernel mutant = kernel;
   mutant.name = kernel.name + "%" + id;
   mutant.summary = "with one instruction changed";
+  mutant.plainly = nullptr;  // no source has that instruction
   mutant.plan = [plan = kernel.plan, name = mutant.name, change](const ResolvedCase& c,
                                                                  const TensorMap& inputs) {
     Program result = plan(c, inputs);

@@ -118,7 +118,7 @@ void read_arithmetic(const JsonNode& node, PlanDocument& plan) {
 PlanDocument read_document(const json& raw, const std::string& path) {
   const JsonNode root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
-             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views",
+             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views", "layouts",
              "workspaces", "launches"});
   PlanDocument plan{.path = path};
   plan.operator_name =
@@ -142,6 +142,9 @@ PlanDocument read_document(const json& raw, const std::string& path) {
     for (const JsonNode& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
   if (root.has("reads_views"))
     for (const JsonNode& item : root.get("reads_views", "").items()) plan.reads_views.push_back(item.text());
+  if (root.has("layouts"))
+    for (const auto& [tensor, axes] : root.get("layouts", "").members())
+      for (const JsonNode& axis : axes.items(1)) plan.layouts[tensor].push_back(axis.text());
   if (root.has("workspaces"))
     for (const JsonNode& item : root.get("workspaces", "").items()) {
       item.keys({"name", "bytes"});

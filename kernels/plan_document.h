@@ -49,6 +49,7 @@ struct PlanDocument {
   bool exponents_nonpositive = false;
   std::vector<std::string> omits;        ///< outputs the kernel does not make
   std::vector<std::string> reads_views;  ///< inputs that the launches read by their strides
+  std::map<std::string, std::vector<std::string>> layouts;  ///< tensor -> its axes, the slowest first
   std::vector<WorkspaceEntry> workspaces;
   std::vector<LaunchEntry> launches;
 

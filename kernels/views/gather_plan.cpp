@@ -64,31 +64,81 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
   return launch;
 }
 
-void read_copy_instead(Program& plan, const std::string& input, const std::string& copy) {
+void use_copy_instead(Program& plan, const std::string& tensor, const std::string& copy) {
   for (Launch& launch : plan.launches)
-    for (Argument& argument : launch.arguments) redirect(argument, {{input, copy}});
+    for (Argument& argument : launch.arguments) redirect(argument, {{tensor, copy}});
+}
+
+/// Kernel::orders of the tensor; empty: that of the operator.
+std::vector<size_t> order_of(const Kernel& kernel, const std::string& tensor) {
+  const auto order = kernel.orders.find(tensor);
+  return order == kernel.orders.end() ? std::vector<size_t>() : order->second;
+}
+
+template <class T>
+std::vector<T> in_order(const std::vector<T>& of_axes, const std::vector<size_t>& order) {
+  std::vector<T> made;
+  for (const size_t axis : order) made.push_back(of_axes[axis]);
+  return made;
+}
+
+Tensor row_by_row(const std::vector<Axis>& axes) {
+  Tensor rows;
+  rows.axes = axes;
+  return rows;
+}
+
+/// The copies of inputs that lie otherwise than the kernel takes them.
+std::vector<Launch> copies_before(const Kernel& kernel, const ResolvedCase& c, Program& program) {
+  std::vector<Launch> copies;
+  for (const SizedArgument& argument : c.inputs) {
+    const std::string& input = argument.shape.name;
+    const std::vector<size_t> order = order_of(kernel, input);
+    if (argument.layout) program.layouts.emplace(input, *argument.layout);
+    if ((!argument.layout && order.empty()) || kernel.reads_views.contains(input)) continue;
+    const std::string copy = "copy of " + input;
+    use_copy_instead(program, input, copy);
+    program.workspaces.push_back({copy, argument.shape.bytes(), input, in_order(argument.shape.axes, order)});
+    if (argument.shape.size() == 0) continue;
+    TensorLayout from =
+        argument.layout ? *argument.layout : layout_of_strides(argument.shape.axes, argument.shape.strides());
+    if (!order.empty())
+      from.sizes = in_order(from.sizes, order), from.strides = in_order(from.strides, order);
+    copies.push_back(gather_launch(input, copy, from, format(argument.shape.dtype).bytes));
+  }
+  return copies;
+}
+
+/// The copies of outputs that the kernel writes otherwise than they lie.
+std::vector<Launch> copies_after(const Kernel& kernel, Program& program) {
+  std::vector<Launch> copies;
+  for (const ProgramOutput& output : program.outputs) {
+    const std::vector<size_t> order = order_of(kernel, output.name);
+    if (order.empty()) continue;
+    const std::string written = "copy of " + output.name;
+    use_copy_instead(program, output.name, written);
+    const Tensor rows = row_by_row(in_order(output.axes, order));
+    const int bytes = format(output.dtype).bytes;
+    program.workspaces.push_back({written, rows.size() * bytes, output.name, rows.axes});
+    if (rows.size() == 0) continue;
+    const std::vector<int64_t> of_rows = rows.strides();
+    std::vector<int64_t> strides(order.size());
+    for (size_t i = 0; i < order.size(); ++i) strides[order[i]] = of_rows[i];
+    copies.push_back(gather_launch(written, output.name, layout_of_strides(output.axes, strides), bytes));
+  }
+  return copies;
 }
 
 }  // namespace
 
 Program program_with_views(const Kernel& kernel, const ResolvedCase& c, const TensorMap& inputs) {
   Program program = kernel.plan(c, inputs);
-  std::vector<Launch> gathers;
-  for (const SizedArgument& argument : c.inputs) {
-    const std::string& input = argument.shape.name;
-    if (!argument.layout) continue;
-    program.layouts.emplace(input, *argument.layout);
-    if (kernel.reads_views.contains(input)) continue;
-    const std::string copy = "copy of " + input;
-    read_copy_instead(program, input, copy);
-    program.workspaces.push_back({copy, argument.shape.bytes(), input});
-    if (argument.shape.size() == 0) continue;
-    gathers.push_back(gather_launch(input, copy, *argument.layout, format(argument.shape.dtype).bytes));
-  }
+  const std::vector<Launch> before = copies_before(kernel, c, program), after = copies_after(kernel, program);
   const bool given = std::any_of(program.modules.begin(), program.modules.end(),
                                  [](const Module& module) { return module.name == gather_module; });
-  if (!gathers.empty() && !given) program.modules.push_back(kernel_module(gather_module));
-  program.launches.insert(program.launches.begin(), gathers.begin(), gathers.end());
+  if (!(before.empty() && after.empty()) && !given) program.modules.push_back(kernel_module(gather_module));
+  program.launches.insert(program.launches.begin(), before.begin(), before.end());
+  program.launches.insert(program.launches.end(), after.begin(), after.end());
   return program;
 }
 

@@ -1,5 +1,6 @@
 // Inputs that are views: every kernel takes any strides, because what it does not read in place is first
-// copied row by row by a launch of its own (gather.cu). Dense inputs cost nothing.
+// copied row by row by a launch of its own (gather.cu). Dense inputs cost nothing. A kernel whose rows have
+// their axes in another order (Kernel::orders) reads such copies, and what it writes is copied after it.
 #pragma once
 #include "kernels/kernel.h"
 

@@ -68,7 +68,8 @@ TensorMap step_inputs() {
 }
 
 /// What the program gives against what the right one does.
-std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right) {
+std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right,
+                                     Values values = Values::all) {
   const vm::RealOutputs is = vm::run_moved(steps_of(defective), step_inputs(), {}, {});
   const vm::RealOutputs should = vm::run_moved(steps_of(right), step_inputs(), {}, {});
   std::vector<JudgedElement> elements;
@@ -76,7 +77,7 @@ std::vector<SuspectLine> suspects_of(const std::string& defective, const std::st
     for (size_t i = 0; i < values.size(); ++i)
       elements.push_back(
           {name, static_cast<int64_t>(i), values[i], should.at(name)[i], values[i] != should.at(name)[i]});
-  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, 60).likeliest;
+  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, values, 60).likeliest;
 }
 
 /// Place among the suspects of the line of the body that holds `text`; 0: it is none.
@@ -105,6 +106,25 @@ TEST(SuspectLines, AWriteThatIsLeftOut) {
   ASSERT_GE(place, 1u);
   ASSERT_LE(place, 3u);
   EXPECT_EQ(suspects[place - 1].reason, "1 of its 6 values changed makes all wrong elements right");
+}
+
+/// x for 2 x, copied once more before it is read: the second copy is wrong only if the first one is.
+TEST(SuspectLines, ACopyOfACopyIsLeftOutWhereCopiesArePartsOfStatements) {
+  const std::string rest = "  mov.f32 %f2, %f1;\n  mul.rn.f32 %r, %f2, 0f40400000;\n  add.rn.f32 %q, %x, %y;";
+  const std::string right = "  mul.rn.f32 %f1, %x, 0f40000000;\n" + rest,
+                    defective = "  mov.f32 %f1, %x;\n" + rest;
+  EXPECT_GE(place_of("mov.f32 %f2", suspects_of(defective, right)), 1u);
+  const std::vector<SuspectLine> told_apart = suspects_of(defective, right, Values::telling);
+  EXPECT_EQ(place_of("mov.f32 %f2", told_apart), 0u);
+  EXPECT_GE(place_of("mov.f32 %f1", told_apart), 1u);
+}
+
+/// One value for each wrong element: whatever they are, some of them would do.
+TEST(SuspectLines, AsManyChangesAsElementsSayNothingOfAProgramWithoutOptimisation) {
+  const std::string rest = "  mul.rn.f32 %r, %f1, 0f40400000;\n  add.rn.f32 %q, %x, %y;";
+  const std::string right = "  mov.f32 %f1, %x;\n" + rest, defective = "  mov.f32 %f1, %y;\n" + rest;
+  EXPECT_GE(place_of("mov.f32 %f1", suspects_of(defective, right)), 1u);
+  EXPECT_EQ(place_of("mov.f32 %f1", suspects_of(defective, right, Values::telling)), 0u);
 }
 
 /// Of one factor everywhere: not the lines that a right output is made of too.

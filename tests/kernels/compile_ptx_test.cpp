@@ -66,11 +66,33 @@ TEST_F(CompilePtx, CompilesAnewWhatWasNotKeptWhole) {
   const std::filesystem::path cache = testing::TempDir() + fmt::format("assay-broken-cache.{}", getpid());
   const std::string module = "views/gather", whole = compiled_apart(cache, module);
   std::filesystem::path kept;
-  for (const auto& file : std::filesystem::directory_iterator(cache)) kept = file.path();
+  for (const auto& file : std::filesystem::directory_iterator(cache))
+    if (file.path().extension() == ".z") kept = file.path();
   std::filesystem::resize_file(kept, std::filesystem::file_size(kept) / 2);
   EXPECT_TRUE(compiled_apart(cache, module) == whole);
   EXPECT_FALSE(whole.empty());
   std::filesystem::remove_all(cache);
+}
+
+TEST_F(CompilePtx, AsksACompilerForItsVersionOnceAndAnotherOneAgain) {
+  const std::filesystem::path folder = testing::TempDir() + fmt::format("assay-version.{}", getpid());
+  const std::filesystem::path compiler = folder / "nvcc", asked = folder / "asked";
+  std::filesystem::create_directories(folder);
+  std::ofstream(compiler) << "#!/bin/sh\n[ \"$1\" = --version ] || exit 1\necho Build x\necho x >>"
+                          << asked.string() << '\n';
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  const std::string run =
+      fmt::format("ASSAY_NVCC='{}' ASSAY_CACHE='{}' '{}' '{}' /dev/null views/gather 2>/dev/null",
+                  compiler.string(), (folder / "cache").string(), ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR);
+  const auto times_asked = [&] {
+    EXPECT_NE(std::system(run.c_str()), 0);  // it compiles nothing
+    return std::filesystem::file_size(asked) / 2;
+  };
+  EXPECT_EQ(times_asked(), 1u);
+  EXPECT_EQ(times_asked(), 1u);
+  std::ofstream(compiler, std::ios::app) << "# an update\n";
+  EXPECT_EQ(times_asked(), 2u);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {

@@ -66,6 +66,21 @@ TEST(DeclaredArithmetic, DeltaRulesInChunksRoundOperandsOrCutThemToTf32) {
   EXPECT_EQ(a.state.chunk, 64);
 }
 
+TEST(DeclaredArithmetic, SlotsInChunksAreJudgedByWhatBothPassesRound) {
+  const auto preset = [](double u) {
+    const std::string text = R"({"operator": "gsa", "dtypes": ["bf16"], "arithmetic": "triton-gsa-chunk",)"
+                             R"( "launches": [{"function": "f", "grid": 1, "block": 1, "arguments": []}]})";
+    const ExpressionScope scope{{{"K", 64}, {"V", 64}, {"M", 64}, {"u", u}, {"u_gate", 0x1p-24}}, {}};
+    return declared_adjoint_arithmetic(parse_plan_document(text, "p.json"), scope);
+  };
+  const AdjointArithmetic half = preset(0x1p-8), full = preset(0x1p-24);
+  EXPECT_NEAR(half.state.logits, 4 * 0x1p-8, 0x1p-12);
+  EXPECT_NEAR(full.state.logits, 4 * 0x1p-10, 0x1p-12);
+  EXPECT_NEAR(half.state.divide, 0x1p-8, 0x1p-15);
+  EXPECT_NEAR(full.state.divide, 0, 0x1p-15);
+  EXPECT_EQ(half.state.prefix_per_nat, 70 * 0x1p-24);
+}
+
 TEST(DeclaredArithmetic, MistakesAreNamed) {
   const std::pair<const char*, const char*> rows[] = {
       {R"("fp32")", "at /arithmetic: no arithmetic preset is called \"fp32\"; there are: fp32-recurrent"},
@@ -102,7 +117,10 @@ TEST(DeclaredArithmetic, EveryNumberOfTheTableCanBeDeclaredAndIsKept) {
 }
 
 TEST(DeclaredArithmetic, SchemaAndReadmeHaveTheTable) {
-  nlohmann::ordered_json expected{{"preset", {{"enum", {"fp32-recurrent"}}}}};
+  nlohmann::ordered_json expected{
+      {"preset",
+       {{"enum",
+         {"fp32-recurrent", "triton-chunk", "triton-delta-chunk", "triton-kda-chunk", "triton-gsa-chunk"}}}}};
   std::string table;
   for (const auto& field : kArithmeticFields) {
     const std::string unit(name_of(field.unit)), covers(field.covers);

@@ -159,6 +159,24 @@ TEST(ForeignKernel, StridesOfViewsAreKnownWhereThePlanReadsThem) {
   EXPECT_EQ(plan.layouts.size(), 2u);
 }
 
+TEST(ForeignKernel, TensorsLieAsThePlanSays) {
+  const Case c = small_case();
+  const json heads_first = json::parse(
+      R"([{"op": "replace", "path": "/launches/0/arguments/8", "value": {"i32": "stride_q_T"}},
+          {"op": "replace", "path": "/launches/0/arguments/9", "value": {"i32": "stride_q_H"}},
+          {"op": "add", "path": "/layouts",
+           "value": {"q": ["B", "H", "T", "K"], "o": ["B", "H", "T", "V"]}}])");
+  const Program plan = program_with_views(load_patched(heads_first), resolve(c, find_operator("gla")), {});
+  ASSERT_EQ(plan.launches.size(), 3u);
+  EXPECT_EQ(pointer_of(plan.launches[0].arguments[0])->buffer, "q");
+  const auto& arguments = plan.launches[1].arguments;
+  EXPECT_EQ(pointer_of(arguments[0])->buffer, "copy of q");
+  EXPECT_EQ(pointer_of(arguments[5])->buffer, "copy of o");
+  EXPECT_EQ(integer_of(arguments[8]), 60);
+  EXPECT_EQ(integer_of(arguments[9]), 100 * 60);
+  EXPECT_EQ(pointer_of(plan.launches[2].arguments[1])->buffer, "o");
+}
+
 TEST(ForeignKernel, LaunchWithoutBlocksIsSkipped) {
   Case c = small_case();
   c.T = 0;
@@ -189,6 +207,15 @@ TEST(ForeignKernel, DisagreementOfPlanAndPtxIsFoundBeforeAnythingRuns) {
       {R"([{"op": "add", "path": "/omits", "value": ["ht"]}])", "gla has no output \"ht\""},
       {R"([{"op": "add", "path": "/reads_views", "value": ["o"]}])",
        "at /reads_views: gla has no input \"o\""},
+      {R"([{"op": "add", "path": "/layouts", "value": {"p": ["B"]}}])",
+       "at /layouts/p: gla has no tensor \"p\""},
+      {R"([{"op": "add", "path": "/layouts", "value": {"o": ["B", "H", "T"]}}])",
+       "at /layouts/o: write each axis of o once, the slowest first: B, T, H, V"},
+      {R"([{"op": "add", "path": "/layouts", "value": {"q": ["B", "H", "T", "T"]}}])",
+       "at /layouts/q: write each axis of q once"},
+      {R"([{"op": "add", "path": "/layouts", "value": {"q": ["B", "H", "T", "K"]}},
+           {"op": "add", "path": "/reads_views", "value": ["q"]}])",
+       "at /layouts/q: q is read by its strides"},
       {R"([{"op": "add", "path": "/workspaces", "value": [{"name": "q", "bytes": 4}]}])",
        "give the workspace another name"},
       {R"([{"op": "replace", "path": "/launches/0/shared", "value": "3 * D * 4"}])",

@@ -6,21 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernels/gated_cases.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-
-struct GradientShape {
-  int64_t B, T, H, K, V;
-  std::vector<int64_t> cu_seqlens;
-};
 
 inline const Dtype gradient_dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 inline const char* const gradient_profiles[] = {"none",  "logsigmoid", "near-one", "strong", "spike",
                                                 "reset", "contrast",   "ladder",   "extreme"};
 /// Around the edges of tokens read at once, tiles, chunks and blocks of channels; aligned and not. K = 16
 /// with V = 64 and the reverse are where sizes of the state are easily exchanged.
-inline const GradientShape gradient_shapes[] = {
+inline const CaseShape gradient_shapes[] = {
     {1, 1, 1, 1, 1, {}},
     {2, 17, 3, 16, 24, {}},
     {1, 64, 2, 8, 40, {}},
@@ -34,23 +30,17 @@ inline const GradientShape gradient_shapes[] = {
     {1, 150, 2, 40, 16, {0, 0, 15, 16, 100, 100, 150}},
 };
 
-inline Case gradient_case(const std::string& kernel, const GradientShape& shape, Dtype dtype, Dtype gate,
+inline Case gradient_case(const std::string& kernel, const CaseShape& shape, Dtype dtype, Dtype gate,
                           const char* decay, uint64_t seed) {
-  Case c;
-  c.kernel = kernel, c.direction = Direction::backward;
-  c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
-  c.cu_seqlens = shape.cu_seqlens;
-  c.dtype = dtype, c.gate_dtype = gate;
-  c.decay = decay;
-  c.seed = seed;
-  c.initial_state = seed % 2 == 0;
+  Case c = gated_case(kernel, shape, dtype, gate, decay, seed);
+  c.direction = Direction::backward;
   c.final_state_gradient = seed % 3 != 0;
   return c;
 }
 /// The `seed`-th of cases in which every format meets every profile, and every shape comes up.
 inline Case gradient_case(const std::string& kernel, uint64_t seed) {
   const size_t profiles = std::size(gradient_profiles);
-  const GradientShape& shape = gradient_shapes[(seed + seed / profiles) % std::size(gradient_shapes)];
+  const CaseShape& shape = gradient_shapes[(seed + seed / profiles) % std::size(gradient_shapes)];
   return gradient_case(kernel, shape, gradient_dtypes[seed / profiles % 3], gradient_dtypes[seed % 3],
                        gradient_profiles[seed % profiles], seed);
 }

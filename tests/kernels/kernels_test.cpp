@@ -4,18 +4,14 @@
 #include <algorithm>
 
 #include "src/base/program/program.h"
+#include "tests/kernels/gated_cases.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
 namespace {
 
-struct Shape {
-  int64_t B, T, H, K, V;
-  std::vector<int64_t> cu_seqlens;
-};
-
 /// Around the edges of rows, tiles, chunks and 64-channel blocks; aligned and not.
-const Shape shapes[] = {
+const CaseShape shapes[] = {
     {1, 1, 1, 1, 1, {}},
     {2, 17, 1, 16, 24, {}},
     {1, 64, 2, 8, 40, {}},
@@ -27,19 +23,6 @@ const Shape shapes[] = {
 const char* const profiles[] = {"none",  "logsigmoid", "near-one", "strong", "spike",
                                 "reset", "contrast",   "ladder",   "extreme"};
 const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
-
-Case case_of(const std::string& kernel, const Shape& shape, Dtype dtype, Dtype gate, const char* decay,
-             uint64_t seed) {
-  Case c;
-  c.kernel = kernel;
-  c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
-  c.cu_seqlens = shape.cu_seqlens;
-  c.dtype = dtype, c.gate_dtype = gate;
-  c.decay = decay;
-  c.seed = seed;
-  c.initial_state = seed % 2 == 0;
-  return c;
-}
 
 const Operator& operator_of(const std::string& kernel) {
   return find_operator(find_kernel(kernel).operator_name);
@@ -65,8 +48,8 @@ TEST_P(GatedKernel, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
   uint64_t seed = 0;
   for (const Dtype dtype : dtypes)
     for (const char* profile : profiles) {
-      const Shape& shape = shapes[seed % std::size(shapes)];
-      expect_within_bound(case_of(GetParam(), shape, dtype, dtypes[seed % 3], profile, seed));
+      const CaseShape& shape = shapes[seed % std::size(shapes)];
+      expect_within_bound(gated_case(GetParam(), shape, dtype, dtypes[seed % 3], profile, seed));
       ++seed;
     }
 }
@@ -74,7 +57,7 @@ TEST_P(GatedKernel, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
 TEST_P(GatedKernel, IsExactWhereNoOperationRounds) {
   if (operator_of(GetParam()).inexact) GTEST_SKIP() << "its heads decay";
   for (const Dtype dtype : dtypes) {
-    Case c = case_of(GetParam(), {1, 140, 1, 40, 24, {}}, dtype, Dtype::fp32, "none", 4);
+    Case c = gated_case(GetParam(), {1, 140, 1, 40, 24, {}}, dtype, Dtype::fp32, "none", 4);
     c.values = "exact";
     for (const OutputComparison& output : judged_run(c).outputs) {
       EXPECT_TRUE(output.pass()) << token_of(c) << ": " << output.worst.element;
@@ -86,7 +69,7 @@ TEST_P(GatedKernel, IsExactWhereNoOperationRounds) {
 TEST_P(GatedKernel, TakesAnAbsentGateAsAZeroGate) {
   if (!takes(operator_of(GetParam()), "g")) GTEST_SKIP() << "no gate";
   for (const Dtype dtype : dtypes) {
-    Case with = case_of(GetParam(), {1, 70, 1, 24, 16, {}}, dtype, Dtype::bf16, "none", 2), without = with;
+    Case with = gated_case(GetParam(), {1, 70, 1, 24, 16, {}}, dtype, Dtype::bf16, "none", 2), without = with;
     without.without = {"g"};
     const JudgedRun a = judged_run(with), b = judged_run(without);
     for (const char* output : {"o", "final_state"})
@@ -95,7 +78,7 @@ TEST_P(GatedKernel, TakesAnAbsentGateAsAZeroGate) {
 }
 
 TEST_P(GatedKernel, GivesTheInitialStateBackWhereThereAreNoTokens) {
-  const Case c = case_of(GetParam(), {1, 0, 2, 24, 16, {}}, Dtype::bf16, Dtype::fp32, "mild", 2);
+  const Case c = gated_case(GetParam(), {1, 0, 2, 24, 16, {}}, Dtype::bf16, Dtype::fp32, "mild", 2);
   const Operator& op = operator_of(GetParam());
   const TensorMap inputs = draw_inputs(c, op);
   const Outcome outcome = vm::run(find_kernel(GetParam()).plan(resolve_unchecked(c, op), inputs), inputs, {});
@@ -120,7 +103,7 @@ TEST_P(GatedKernel, ResumesFromItsStateWithTheSameBits) {
   const int64_t split = kernel.resume_granularity == 1 ? 37 : kernel.resume_granularity;
   if (split >= 150) GTEST_SKIP() << "sums in other blocks where it is split";
   for (const Dtype dtype : dtypes) {
-    Case c = case_of(GetParam(), {1, 150, 1, 24, 16, {}}, dtype, Dtype::fp32, "logsigmoid", 2);
+    Case c = gated_case(GetParam(), {1, 150, 1, 24, 16, {}}, dtype, Dtype::fp32, "logsigmoid", 2);
     const TensorMap inputs = draw_inputs(c, op);
     const Outcome whole = vm::run(kernel.plan(resolve_unchecked(c, op), inputs), inputs, {});
     // The states a run leaves and those it starts from, in the order of the operator's arguments.
@@ -161,9 +144,9 @@ TEST(FusedChunk, HasTheBitsOfTheChunkedKernel) {
     const size_t at = kernel.name.find(".fused_chunk");
     if (at == kernel.name.npos) continue;
     for (const Dtype dtype : dtypes)
-      for (const Shape& shape : shapes) {
+      for (const CaseShape& shape : shapes) {
         ++seed;
-        const Case fused = case_of(kernel.name, shape, dtype, dtypes[seed % 3], profiles[seed % 9], seed);
+        const Case fused = gated_case(kernel.name, shape, dtype, dtypes[seed % 3], profiles[seed % 9], seed);
         Case chunked = fused;
         chunked.kernel = kernel.operator_name + ".chunk";
         const JudgedRun a = judged_run(fused), b = judged_run(chunked);

@@ -65,6 +65,18 @@ const ptx::Function& function_of(const ptx::Module& module, const std::string& n
   return *found;
 }
 
+/// The text with nothing in its functions' bodies, which hold most of it: from a line "{" to a line "}".
+std::string declarations_of(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t body = text.find("\n{\n", at), end = body == text.npos ? body : text.find("\n}\n", body);
+    if (end == text.npos) return out + text.substr(at);
+    out += text.substr(at, body - at) + "\n{\nret;";
+    at = end;
+  }
+  return out;
+}
+
 TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
   std::map<const std::string*, ptx::Module> parsed;
   for (const Case& c : cases()) {
@@ -75,7 +87,7 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
       ASSERT_NE(found, plan.modules.end()) << launch.module;
       const Module& module = *found;
       if (!parsed.contains(module.ptx.get()))
-        parsed.emplace(module.ptx.get(), ptx::parse(*module.ptx, module.path));
+        parsed.emplace(module.ptx.get(), ptx::parse(declarations_of(*module.ptx), module.path));
       const ptx::Function& entry = function_of(parsed.at(module.ptx.get()), launch.function);
       EXPECT_NO_THROW(require_arguments(launch, entry, launch.function));
       EXPECT_LE(static_cast<int32_t>(launch.block[0]), entry.max_threads) << launch.function;

@@ -5,18 +5,21 @@
 
 #include <algorithm>
 
+#include "kernels/compile_ptx.h"
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 
 namespace assay {
 namespace {
 
-Verification located(const std::string& token, vm::Checks checks = vm::Checks::none()) {
+Verification located(const std::string& token, const Kernel& kernel, vm::Checks checks = vm::Checks::none()) {
   VerifyOptions options;
   options.threads = 2, options.twice = false, options.checks = checks;
-  const Case c = parse_token(token);
   const auto backend = make_vm_backend({});
-  return verify(c, find_kernel(c.kernel), *backend, options);
+  return verify(parse_token(token), kernel, *backend, options);
+}
+Verification located(const std::string& token, vm::Checks checks = vm::Checks::none()) {
+  return located(token, find_kernel(parse_token(token).kernel), checks);
 }
 
 /// No meaning tells which slots the gradient went to.
@@ -45,6 +48,29 @@ TEST(FaultLocation, ALineThatAChangedInstructionRepairsIsNamedFirst) {
   EXPECT_TRUE(v.lines.front().at.where.file.ends_with("kernels/channel/chunk_scores.cuh"));
   EXPECT_EQ(v.lines.front().at.where.line, 117);
   EXPECT_TRUE(v.lines.front().reason.ends_with("all elements are right")) << v.lines.front().reason;
+}
+
+/// `before = h` comes too late, and is no instruction of the optimised program.
+TEST(FaultLocation, AStatementWithoutAnInstructionIsSeenWithoutOptimisation) {
+  const Verification v =
+      located("hgrn.fused_recurrent@H11/B1/T17/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward");
+  const auto late = std::find_if(v.lines.begin(), v.lines.end(), [](const SuspectLine& line) {
+    return line.at.where.file.ends_with("kernels/hgrn/fused_recurrent.cu") && line.at.where.line == 88;
+  });
+  ASSERT_NE(late, v.lines.end());
+  EXPECT_TRUE(late->reason.starts_with("compiled without optimisation, ")) << late->reason;
+  EXPECT_EQ(late->at.where.ptx_line, 0);
+}
+
+/// As in a package, where nothing can be compiled.
+TEST(FaultLocation, WithoutACompilerTheOptimisedProgramIsAskedAndThatIsSaid) {
+  Kernel kernel = find_kernel("hgrn.fused_recurrent@H11");
+  kernel.plainly = [](Program) -> Program { throw CannotCompile("compiling needs nvcc"); };
+  const Verification v =
+      located("hgrn.fused_recurrent@H11/B1/T17/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward", kernel);
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_TRUE(v.lines.front().reason.ends_with("; not looked at without optimisation: compiling needs nvcc"))
+      << v.lines.front().reason;
 }
 
 /// No formula differs: nothing is moved.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/kernel.h"
+#include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/values.h"
@@ -36,6 +38,20 @@ TEST(Verify, ACleanKernelPassesOnEveryDecayProfileAndKindOfValues) {
       EXPECT_EQ(backend.runs, profile.in_domain ? 2 : 0) << "out of domain nothing is launched";
       for (const OutputComparison& o : v.outputs) EXPECT_EQ(o.ok, o.elements);
     }
+  }
+}
+
+/// States that keys longer than one make grow until no bound follows; short of that they are judged.
+TEST(Verify, WhatNoBoundFollowsIsOutOfDomainWhereTheInputsMakeStatesGrow) {
+  const auto backend = make_vm_backend({});
+  for (const auto& [tokens, expected] : {std::pair(631, Verdict::domain), std::pair(64, Verdict::pass)}) {
+    const Case c = parse_token("delta_rule.chunk/B1/T" + std::to_string(tokens) +
+                               "/H1/K16/V15/bf16/g-fp32/none/v-growing/s917578/h0");
+    const Verification v = verify(c, find_kernel(c.kernel), *backend, plain());
+    EXPECT_EQ(v.verdict, expected) << v.cause;
+    EXPECT_EQ(v.domain.size(), expected == Verdict::domain ? 1 : 0);
+    ASSERT_EQ(v.outputs.size(), 2);
+    EXPECT_GT(v.outputs[0].ok, 0);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 #include "src/verification/diagnosis/source_line.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
 namespace {
@@ -41,9 +42,10 @@ struct Line {
   bool computes = false;      ///< it does not only move values
   size_t nearest = SIZE_MAX;  ///< of its instances the least place in a slice, the output's being 0
 
-  size_t changes = 0;  ///< fewest instances that were found to explain what is lacking
-  double factor = 0;   ///< where all of them times this do; else 0
-  double left = 1;     ///< of what is lacking, what no change explains
+  size_t changes = 0;        ///< fewest instances that were found to explain what is lacking
+  double factor = 0;         ///< where all of them times this do; else 0
+  double left = 1;           ///< of what is lacking, what no change explains
+  std::set<size_t> reached;  ///< elements that what is changed moves
   size_t active() const {
     size_t n = 0;
     for (const std::vector<double>& c : columns)
@@ -61,6 +63,11 @@ void subtract(std::vector<double>& from, double times, const std::vector<double>
   for (size_t i = 0; i < from.size(); ++i) from[i] -= times * what[i];
 }
 
+void note_reached(Line& line, const std::vector<double>& column) {
+  for (size_t e = 0; e < column.size(); ++e)
+    if (column[e] != 0) line.reached.insert(e);
+}
+
 /// All values of the line times one number.
 bool scaled(Line& line, const std::vector<double>& lacking) {
   std::vector<double> all(lacking.size());
@@ -73,6 +80,7 @@ bool scaled(Line& line, const std::vector<double>& lacking) {
   line.left = std::sqrt(product(left, left) / product(lacking, lacking));
   if (!(line.left < kExplained)) return false;
   line.changes = 1, line.factor = 1 + by;
+  for (const std::vector<double>& column : line.columns) note_reached(line, column);
   return true;
 }
 
@@ -82,7 +90,7 @@ void explain_by_instances(Line& line, const std::vector<double>& lacking) {
   const double whole = product(lacking, lacking);
   std::vector<std::vector<double>> basis;
   std::vector<std::vector<double>> open = line.columns;
-  line.left = 1, line.changes = 0;
+  line.left = 1, line.changes = 0, line.reached.clear();
   while (line.changes < kMostChanges && line.left >= kExplained) {
     size_t best = SIZE_MAX;
     double most = 0;
@@ -99,6 +107,7 @@ void explain_by_instances(Line& line, const std::vector<double>& lacking) {
     subtract(left, product(left, direction), direction);
     for (std::vector<double>& c : open) subtract(c, product(c, direction), direction);
     ++line.changes;
+    note_reached(line, line.columns[best]);
     line.left = std::sqrt(product(left, left) / whole);
   }
 }
@@ -131,6 +140,16 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
   return pairs;
 }
 
+/// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
+/// changes move, beyond as many as they are, agrees to kExplained; and which values were changed was chosen.
+double bits_of(const Line& line) {
+  const auto n = static_cast<double>(line.active()), k = static_cast<double>(line.changes);
+  const double choices =
+      line.factor != 0 ? 0
+                       : (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
+  return (static_cast<double>(line.reached.size()) - k) * -std::log2(kExplained) - choices;
+}
+
 std::string reason_of(const Line& line) {
   if (line.factor != 0 && std::fabs(line.factor) < kExplained)
     return "its values taken for 0 make all wrong elements right";
@@ -153,16 +172,27 @@ class Lines {
     for (size_t n = 0; n < slopes.size(); ++n) {
       const vm::SliceInstance& i = slice.instances[n];
       if (slopes[n] == 0 || i.function < 0 || i.instruction < 0 || !carries_value(i.flow)) continue;
-      Line& line = all[line_of(slice, i)];
+      const size_t at = line_of(slice, i);
+      Line& line = all[at];
       line.nearest = std::min(line.nearest, n);
       line.computes |= computes(i.flow);
-      const auto [known, is_new] = columns_.try_emplace(key(i), line.columns.size());
+      const auto [known, is_new] = columns_.try_emplace(key(i), Column{at, line.columns.size()});
       if (is_new) {
         line.columns.emplace_back(elements_);
         line.values.push_back(ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0);
       }
-      line.columns[known->second][element] += slopes[n] * weight;
+      line.columns[known->second[1]][element] += slopes[n] * weight;
+      if (is_new && !computes(i.flow)) note_copy(slice, i, known->second);
     }
+  }
+
+  /// Takes out copies that are all that is done with what another line made.
+  void leave_out_mere_copies() {
+    std::vector<std::vector<double>*> mere;
+    for (const auto& [copy, of] : copies_)
+      if (std::vector<double>& column = all[copy[0]].columns[copy[1]]; is_mere(copy, of, column))
+        mere.push_back(&column);
+    for (std::vector<double>* column : mere) std::fill(column->begin(), column->end(), 0.0);
   }
 
   std::vector<Line> all;
@@ -176,6 +206,7 @@ class Lines {
     return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::select ||
            flow == vm::Flow::atomic;
   }
+  using Column = std::array<size_t, 2>;  ///< line, and its number there
   using Key = std::array<uint64_t, 4>;
   struct Hash {
     size_t operator()(const Key& k) const {
@@ -189,6 +220,24 @@ class Lines {
             static_cast<uint64_t>(i.block[0]) << 32 | i.block[1],
             static_cast<uint64_t>(i.block[2]) << 32 | i.thread[0] << 1 | i.half,
             static_cast<uint64_t>(i.thread[1]) << 32 | i.thread[2]};
+  }
+  void note_copy(const vm::ValueSlice& slice, const vm::SliceInstance& i, Column copy) {
+    if (i.operand_count != 1) return;
+    const int32_t made_by = slice.operands[i.first_operand].made_by;
+    if (made_by >= 0) copies_.emplace(copy, key(slice.instances[static_cast<size_t>(made_by)]));
+  }
+  bool is_mere(const Column& copy, Key of, const std::vector<double>& column) const {
+    for (size_t steps = 0; steps < columns_.size(); ++steps) {
+      const auto made = columns_.find(of);
+      if (made == columns_.end()) return false;
+      const Line& maker = all[made->second[0]];
+      if (maker.columns[made->second[1]] != column) return false;
+      if (made->second[0] != copy[0] && !maker.of_compiler) return true;
+      const auto next = copies_.find(made->second);
+      if (next == copies_.end()) return false;
+      of = next->second;
+    }
+    return false;
   }
   size_t line_of(const vm::ValueSlice& slice, const vm::SliceInstance& i) {
     const auto& module = slice.modules[static_cast<size_t>(i.module)];
@@ -209,7 +258,8 @@ class Lines {
   const SourceText& source_;
   std::map<Site, size_t> of_site_;
   std::map<Place, size_t> of_place_;
-  std::unordered_map<Key, size_t, Hash> columns_;
+  std::unordered_map<Key, Column, Hash> columns_;
+  std::map<Column, Key> copies_;  ///< what made the value
 };
 
 void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behind) {
@@ -226,7 +276,7 @@ void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behi
 }  // namespace
 
 SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
-                           const std::vector<JudgedElement>& elements, double seconds) {
+                           const std::vector<JudgedElement>& elements, Values values, double seconds) {
   const double start = processor_seconds();
   const auto late = [&](double share) { return processor_seconds() - start > share * seconds; };
   const SourceText source(program.name);
@@ -247,6 +297,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (element.wrong) lacking[e] = (element.should - element.is) * weight, ++wrong;
   }
   if (wrong == 0) return {};
+  const bool plain = values == Values::telling;
+  if (plain) lines.leave_out_mere_copies();
   for (Line& line : lines.all)
     if (!late(1)) explain(line, lacking);
   for (Line& pair : pairs_of(lines.all)) {
@@ -254,8 +306,12 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (pair.left < kExplained) lines.all.push_back(std::move(pair));
   }
   std::vector<const Line*> order;
-  for (const Line& line : lines.all)
-    if (line.left < kWorthNaming && !line.of_compiler) order.push_back(&line);
+  for (const Line& line : lines.all) {
+    // As many changes as wrong elements: any values that reach them would do.
+    const bool says =
+        plain ? line.left < kExplained && bits_of(line) >= thresholds::kBitsNeeded : line.left < kWorthNaming;
+    if (says && !line.of_compiler) order.push_back(&line);
+  }
   // Nearer the output first of those that need as many changes: what lies before it is made of more.
   const auto rank = [](const Line& l) {
     return std::tuple(l.left >= kExplained, l.computes ? l.changes : kOfMoves * l.changes, l.nearest);

@@ -34,9 +34,14 @@ struct SuspectLines {
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
   std::map<Site, Behind> behind;
 };
+/// Of a program that is not optimised, whose lines have many values each, those alone that say something: of
+/// copies those that are not the value's only use (the others can be wrong only if what they copy is; every
+/// argument of a call is copied), and what explains all, and not by chance.
+enum class Values { all, telling };
+
 /// Slices are taken for at most so many seconds. None where nothing is wrong or no slice
 /// tells.
 SuspectLines suspect_lines(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
-                           const std::vector<JudgedElement>&, double seconds);
+                           const std::vector<JudgedElement>&, Values, double seconds);
 
 }  // namespace assay

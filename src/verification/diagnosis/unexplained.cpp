@@ -63,6 +63,13 @@ void add_unexplained(const std::vector<OutputComparison>& outputs, const Weighed
   }
   std::vector<std::string>& evidence = found.front().evidence;
   for (std::string& line : wrong_places(outputs)) evidence.push_back(std::move(line));
+  const bool throughout = std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) {
+    return 2 * (o.violation + o.wrong_class + o.nonfinite) > o.elements;
+  });
+  if (throughout && weighed.tried > 0 && weighed.fitting.empty())
+    evidence.push_back(
+        "so looks a kernel whose tensors lie with their axes in another order, as [B,H,T,K]: its plan "
+        "would say that (\"layouts\")");
   if (weighed.tried + weighed.left > 0)
     evidence.push_back(
         fmt::format("{} mutated meanings of the operator were tried{}; {}", weighed.tried,

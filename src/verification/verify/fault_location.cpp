@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
@@ -177,18 +178,99 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
   return lines;
 }
 
+/// What one program for the case says: changes that mend it, and lines that explain what is wrong.
+struct Located {
+  RepairedLines repaired;
+  std::vector<SuspectLine> suspects;
+};
+
+Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
+  const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
+                                              std::min(kOfSlices, seconds));
+  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
+  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest};
+}
+
+/// The same without optimisation: there a statement that has no instruction of its own any more is still
+/// seen. Changes are tried where `mended` says that none has mended the optimised program. None where the
+/// fault is not in both.
+std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& told, bool mended,
+                                       const vm::MachineOptions& machine, double seconds) {
+  const auto plain = told.with(kernel.plainly(told.program), machine);
+  if (!plain) return std::nullopt;
+  const SuspectLines suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(),
+                                              Values::telling, std::min(kOfSlices, seconds));
+  std::vector<Repair> repairs;
+  if (!mended) repairs = repairs_of(*plain, machine, suspects, std::min(kOfRepairs, seconds));
+  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest};
+  RepairedLines& repaired = found.repaired;
+  for (std::vector<SuspectLine>* lines :
+       {&found.suspects, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided}) {
+    std::erase_if(*lines, [](const SuspectLine& line) { return line.at.where.line <= 0; });
+    for (SuspectLine& line : *lines) {
+      line.reason = "compiled without optimisation, " + line.reason;
+      line.at.where.ptx_line = 0;  // of another text than the kernel's
+    }
+  }
+  return found;
+}
+
+/// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
+/// does, but for the best of either.
+std::vector<SuspectLine> fused(const std::vector<SuspectLine>& first,
+                               const std::vector<SuspectLine>& second) {
+  std::vector<std::pair<double, SuspectLine>> all;
+  for (const std::vector<SuspectLine>* list : {&first, &second})
+    for (size_t i = 0; i < list->size(); ++i) {
+      const auto known = std::find_if(all.begin(), all.end(),
+                                      [&](const auto& line) { return same_place(line.second, (*list)[i]); });
+      const double claim = 1 / static_cast<double>(i + 1);
+      if (known == all.end())
+        all.emplace_back(claim, (*list)[i]);
+      else
+        known->first += claim;
+    }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SuspectLine> lines;
+  for (auto& [claim, line] : all) lines.push_back(std::move(line));
+  return lines;
+}
+
+/// Of both programs. A change that makes everything right was tried, whichever of them it was tried on. Of
+/// what explains neither knows more: without optimisation no statement is missing, but copies and conversions
+/// of many explain alike.
+std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) {
+  RepairedLines repaired = optimised.repaired;
+  const auto join = [](std::vector<SuspectLine>& to, const std::vector<SuspectLine>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  join(repaired.whole, plain.repaired.whole);
+  join(repaired.used, plain.repaired.used);
+  join(repaired.decided, plain.repaired.decided);
+  join(repaired.partial, plain.repaired.partial);
+  return ranked(repaired, fused(plain.suspects, optimised.suspects));
+}
+
 /// What a search within a telling case finds.
-void locate_in(const TellingCase& told, const vm::MachineOptions& machine, double seconds, Verification& v) {
+void locate_in(const Kernel& kernel, const TellingCase& told, const vm::MachineOptions& machine,
+               double seconds, Verification& v) {
   const Fingerprint found = fingerprint(
       told.inputs, told.wrong,
       [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
         return vm::run_moved(told.program, told.inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told.reference(moves); }, std::min(kOfFingerprint, seconds));
-  const SuspectLines suspects =
-      suspect_lines(told.program, told.inputs, machine, told.sample(), std::min(kOfSlices, seconds));
-  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
-  v.lines = ranked(in_words(repairs, suspects, told.judged_elements()), suspects.likeliest);
+  const Located optimised = located(told, machine, seconds);
+  std::optional<Located> plain;
+  std::string untried;
+  try {
+    if (kernel.plainly)
+      plain = located_plainly(kernel, told, !optimised.repaired.whole.empty(), machine, seconds);
+  } catch (const CannotCompile& e) {
+    untried = fmt::format("; not looked at without optimisation: {}", e.what());
+  }
+  v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects);
+  if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }
 
@@ -261,7 +343,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   if (!v.case_.blocks.empty() || !is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (told)
-    locate_in(*told, machine, options.meaning_seconds, v);
+    locate_in(kernel, *told, machine, options.meaning_seconds, v);
   else
     v.lines = lines_of_rounding(program, inputs, options, v);
   put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
@@ -278,7 +360,7 @@ void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
     } catch (const BadInput&) {
       continue;  // outside what the kernel takes
     }
-  if (told) locate_in(*told, machine, seconds, v);
+  if (told) locate_in(kernel, *told, machine, seconds, v);
   if (v.lines.empty() && is_checks_own(v)) {
     const ResolvedCase own = accepted(v.case_, kernel);
     const TensorMap inputs = draw_inputs(own);

@@ -137,6 +137,23 @@ std::vector<JudgedElement> TellingCase::sample() const {
   return chosen;
 }
 
+std::optional<TellingCase> TellingCase::with(Program other, const vm::MachineOptions& machine) const {
+  TellingCase made = *this;
+  made.program = std::move(other);
+  made.exact = vm::run_moved(made.program, made.inputs, {}, machine);
+  for (const auto& [name, should] : expected) {
+    const std::vector<bool> is_wrong = wrong_elements(name);
+    if (made.wrong_elements(name) != is_wrong) return std::nullopt;
+    const double size = rms_of(should);
+    for (size_t i = 0; i < is_wrong.size(); ++i) {
+      const double here = exact.at(name)[i], there = made.exact.at(name)[i];
+      const bool same = std::fabs(here - there) <= kApartOfValue * std::fabs(here) + kApartOfOutput * size;
+      if (is_wrong[i] && !same) return std::nullopt;
+    }
+  }
+  return made;
+}
+
 RepairVerdict TellingCase::judge(const vm::RealOutputs& changed, const vm::RealOutputs& rounded) const {
   double before = 0, after = 0;
   RepairVerdict verdict;

@@ -29,6 +29,9 @@ struct TellingCase {
   /// Of outputs of a changed program, rounded like `rounded`, those of the program as it is: errors that its
   /// roundings explain are none.
   RepairVerdict judge(const vm::RealOutputs& changed, const vm::RealOutputs& rounded) const;
+  /// The same case of another program for the same kernel; none where it is not the same elements that are
+  /// wrong, or they are not as wrong.
+  std::optional<TellingCase> with(Program, const vm::MachineOptions&) const;
   /// What the reference gives, `moves` added to the inputs; none where the problem has no answer.
   std::optional<vm::RealOutputs> reference(const vm::InputMoves& moves) const;
 };

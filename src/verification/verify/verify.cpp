@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/element_slice.h"
@@ -72,6 +73,20 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
 
 }  // namespace
 
+namespace {
+
+/// Elements that no bound follows are no verdict of the kernel's where the inputs leave the domain by what
+/// they make states grow. What was decided stays as it was.
+void excuse_growth(const ResolvedCase& c, const TensorMap& inputs, Verification& v) {
+  if (v.verdict != Verdict::undecided) return;
+  const auto fault = lengthening(*c.op, c.case_.cu_seqlens, inputs);
+  if (!fault) return;
+  v.domain.push_back(describe(*fault));
+  decide(v);
+}
+
+}  // namespace
+
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
   const ResolvedCase resolved = accepted(c, kernel);
   require_memory(resolved);
@@ -107,6 +122,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);
   triage_program(program, inputs, run, options, v);
   decide(v);
+  excuse_growth(resolved, inputs, v);
 
   if (!program.blocks.empty()) {
     if (options.diagnose && v.verdict == Verdict::finding) {

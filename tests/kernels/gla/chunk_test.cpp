@@ -3,28 +3,11 @@
 #include <cstdlib>
 
 #include "src/base/program/program.h"
+#include "tests/kernels/gated_cases.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
 namespace gla_chunk_test {
-
-struct Shape {
-  int64_t B, T, H, K, V;
-  std::vector<int64_t> cu_seqlens;
-};
-
-Case case_of(const char* kernel, const Shape& shape, Dtype dtype, Dtype gate, const char* decay,
-             uint64_t seed) {
-  Case c;
-  c.kernel = kernel;
-  c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
-  c.cu_seqlens = shape.cu_seqlens;
-  c.dtype = dtype, c.gate_dtype = gate;
-  c.decay = decay;
-  c.seed = seed;
-  c.initial_state = seed % 2 == 0;
-  return c;
-}
 
 struct Budget {
   Dtype dtype;
@@ -34,7 +17,8 @@ struct Budget {
 TEST(GlaChunk, DeclaresAtMostItsBudgetTimesTheCompanion) {
   for (const Budget& budget : {Budget{Dtype::bf16, 0x1p-6}, {Dtype::fp16, 0x1p-9}, {Dtype::fp32, 0x1p-14}})
     for (const int64_t channels : {1, 64, 128, 256}) {
-      const Case c = case_of("gla.chunk", {1, 64, 1, channels, 64, {}}, budget.dtype, Dtype::fp32, "none", 1);
+      const Case c =
+          gated_case("gla.chunk", {1, 64, 1, channels, 64, {}}, budget.dtype, Dtype::fp32, "none", 1);
       const Arithmetic a = find_kernel("gla.chunk").arithmetic(resolve(c, find_operator("gla")));
       EXPECT_LE((1 + a.write) * (1 + a.write_decayed) * (1 + a.readout) * (1 + a.readout_decayed) *
                         (1 + a.write_scaled) * (1 + a.readout_scaled) * (1 + a.boundary) * (1 + a.crossing) -
@@ -47,7 +31,7 @@ TEST(GlaChunk, DeclaresAtMostItsBudgetTimesTheCompanion) {
 TEST(GlaChunk, BoundsEveryProfileByItsBudgetAfterResetsAndOverManyChunks) {
   for (const Budget& budget : {Budget{Dtype::bf16, 0x1p-6}, {Dtype::fp16, 0x1p-9}, {Dtype::fp32, 0x1p-14}})
     for (const char* profile : {"none", "near-one", "reset"}) {
-      const Case c = case_of("gla.chunk", {1, 2100, 1, 16, 8, {}}, budget.dtype, Dtype::fp32, profile, 1);
+      const Case c = gated_case("gla.chunk", {1, 2100, 1, 16, 8, {}}, budget.dtype, Dtype::fp32, profile, 1);
       expect_within_bound(c);
       const Operator& op = find_operator("gla");
       const TensorMap inputs = draw_inputs(c, op);
@@ -78,7 +62,7 @@ TEST(GlaChunk, BreaksWithEachKnownDefectAndHoldsWithoutIt) {
                                  {"gla.chunk@S2a", "constant:-6", "final_state"},
                                  {"gla.chunk@S2b", "constant:-150", "o"}}) {
     const Case broken =
-        case_of(planted.kernel, {1, 80, 1, 16, 8, {}}, Dtype::bf16, Dtype::fp32, planted.decay, 1);
+        gated_case(planted.kernel, {1, 80, 1, 16, 8, {}}, Dtype::bf16, Dtype::fp32, planted.decay, 1);
     bool found = false;
     for (const OutputComparison& output : judged_run(broken).outputs)
       if (output.name == planted.output) found = output.nonfinite > 0;

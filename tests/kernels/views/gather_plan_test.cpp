@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "src/base/program/steps.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/value_slice.h"
@@ -78,6 +79,62 @@ TEST(Views, NoTokensNeedNoCopy) {
       vm::run(program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs), inputs, {});
   EXPECT_FALSE(outcome.trap);
   EXPECT_EQ(outcome.outputs.at("y").size(), 0);
+}
+
+/// y = x, element by element of memory, whatever the axes.
+Kernel copying_kernel(Dtype dtype, int64_t bytes) {
+  Kernel kernel;
+  kernel.name = "copying";
+  kernel.plan = [=](const ResolvedCase& c, const TensorMap&) {
+    Program program;
+    program.name = "copying";
+    std::vector<Axis> axes;
+    for (const Axis& axis : c.inputs[0].shape.axes) axes.push_back(axis);
+    program.outputs = {{"y", dtype, axes}};
+    add_copy(program, {"x"}, {"y"}, bytes);
+    return program;
+  };
+  return kernel;
+}
+
+TEST(Views, RowsOfAnotherOrderAreCopiedBeforeAndAfterAKernel) {
+  for (const char* layout : {"", "heads-first", "x=200000:2000:600:2"})
+    for (const Dtype dtype : {Dtype::bf16, Dtype::fp32}) {
+      const Case c = case_of(layout, dtype, 5, 3, 7);
+      const TensorMap inputs = draw_inputs(c, merge());
+      const Tensor& x = inputs.at("x");
+      const auto result = [&](std::map<std::string, std::vector<size_t>> orders) {
+        Kernel kernel = copying_kernel(dtype, x.bytes());
+        kernel.orders = std::move(orders);
+        const Outcome outcome = vm::run(program_with_views(kernel, resolve(c, merge()), inputs), inputs, {});
+        EXPECT_FALSE(outcome.trap) << outcome.trap->message;
+        return outcome.outputs.at("y");
+      };
+      const std::vector<size_t> heads_first{0, 2, 1, 3}, turned{3, 0, 2, 1};
+      EXPECT_EQ(result({{"x", heads_first}, {"y", heads_first}}).data, x.data) << token_of(c);
+      EXPECT_EQ(result({{"x", turned}, {"y", turned}}).data, x.data) << token_of(c);
+      // What the kernel takes for element `ours` is `theirs` where one side alone is turned.
+      const Tensor read = result({{"x", heads_first}}), written = result({{"y", heads_first}});
+      for (int64_t b = 0; b < 2; ++b)
+        for (int64_t h = 0; h < 3; ++h)
+          for (int64_t t = 0; t < 5; ++t)
+            for (int64_t v = 0; v < 7; ++v) {
+              const int64_t theirs = ((b * 3 + h) * 5 + t) * 7 + v, ours = ((b * 5 + t) * 3 + h) * 7 + v;
+              ASSERT_EQ(read.bits(theirs), x.bits(ours)) << token_of(c);
+              ASSERT_EQ(written.bits(ours), x.bits(theirs)) << token_of(c);
+            }
+    }
+}
+
+TEST(Views, WhatAKernelLeavesOutOfItsOwnOrderIsNamedByTheOutputsIndices) {
+  const Case c = case_of("", Dtype::fp32, 5, 3, 7);
+  const TensorMap inputs = draw_inputs(c, merge());
+  Kernel kernel = copying_kernel(Dtype::fp32, inputs.at("x").bytes() - 4);
+  kernel.orders = {{"y", {0, 2, 1, 3}}};
+  const CheckReport report =
+      vm::run_checked(program_with_views(kernel, resolve(c, merge()), inputs), inputs, {}, {});
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_NE(report.findings[0].message.find("y[b=1,"), std::string::npos) << report.findings[0].message;
 }
 
 /// One thread, y[0] = the word `offset` elements behind x[0] of a view with rows of 4 in 6.
