@@ -1,17 +1,15 @@
-// Findings and corpus in one SQLite file. Write-ahead log; what add_* returned from survives a killed
-// process.
+// Findings and corpus in one SQLite file, or in a PostgreSQL database that many hosts write to. What add_*
+// returned from survives a killed process.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fuzz/sql_connection.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
-
-struct sqlite3;
 
 namespace assay {
 
@@ -27,20 +25,16 @@ struct StoredFinding {
   bool shrunk = false;
 };
 
-enum class Access { write, read };
-
-/// One open file. Not for several threads at once; several processes may use one file.
+/// One open store. Not for several threads at once; several processes, and on a server several hosts, may use
+/// one. Where it is a server that went away, every function may throw ConnectionLost.
 class Database {
  public:
-  /// Changes whenever a table changes; stored as user_version.
+  /// Changes whenever a table changes.
   static constexpr int kSchema = 1;
 
-  /// Opens; to write, also creates. Throws BadInput where the file is no assay database, has another schema
-  /// version, or cannot be written (`Access::write`).
-  explicit Database(const std::filesystem::path&, Access = Access::write);
-  ~Database();
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
+  /// Opens a file or a postgresql:// URL; to write, also creates what is missing. Throws BadInput where it is
+  /// no assay database, has another schema version, or cannot be written (`Access::write`).
+  explicit Database(const std::string& where, Access = Access::write);
 
   /// A run begins; its id.
   int64_t begin_run(const FuzzRun&);
@@ -63,27 +57,23 @@ class Database {
   /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is
   /// none.
   std::optional<FuzzRun> latest_run() const;
-  /// Takes over all runs of another file, with their findings and what they reached, in one transaction. Runs
-  /// that are here already, as after merging twice, are left out; returns how many were not.
-  int64_t merge(const std::filesystem::path& other);
+  /// Takes over all runs of another store, with their findings and what they reached, in one transaction.
+  /// Runs that are here already, as after merging twice, are left out; returns how many were not.
+  int64_t merge(const std::string& other);
   /// All runs with their findings, the oldest first.
   std::vector<StoredRun> runs() const;
 
  private:
-  struct Closer {
-    void operator()(sqlite3*) const;
-  };
-  void execute(const std::string& sql) const;
   std::vector<Verification> findings_of(int64_t run) const;
-  int64_t number(const char* sql) const;
-  /// False for a file without tables.
-  bool has_schema() const;
-  void create_schema();
+  bool has_schema() const;  ///< false for an empty store
+  int64_t take_over(const Database& other, const SqlRow& run);
   template <typename Read>
-  auto read_document(int64_t id, const std::string& text, Read&&) const;
+  auto read_document(const SqlRow&, Read&&) const;
+  /// A statement in a transaction of its own; the first number that it returns, 0 where it returns none.
+  int64_t execute(const std::string& sql, const std::vector<SqlValue>& values);
 
-  std::filesystem::path path_;
-  std::unique_ptr<sqlite3, Closer> handle_;
+  std::string where_;
+  std::unique_ptr<SqlConnection> sql_;
 };
 
 }  // namespace assay

@@ -10,17 +10,19 @@
 #include <deque>
 #include <exception>
 #include <map>
+#include <memory>
 #include <system_error>
 
 #include "fuzz/choice.h"
 #include "fuzz/coverage.h"
 #include "fuzz/covering_draw.h"
-#include "fuzz/database.h"
 #include "fuzz/generator.h"
 #include "fuzz/kernel_record.h"
+#include "fuzz/run_store.h"
 #include "fuzz/settle.h"
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
+#include "fuzz/trial_runner.h"
 #include "kernels/compile_ptx.h"
 #include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
@@ -61,7 +63,7 @@ struct Knowledge {
 
 struct Finding {
   TrialReport report;
-  int64_t row = 0;  ///< in the database
+  std::shared_ptr<int64_t> row;  ///< in the database; 0 until it is written there
 };
 
 class Fuzzer {
@@ -69,16 +71,14 @@ class Fuzzer {
   Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
          Listener& listener)
       : kernels_(kernels),
-        backend_(backend),
+        trials_(runner(kernels, backend, options)),
         options_(options),
         listener_(listener),
         // Each thread compiles kernels for the case that it runs, and that is not what the time is for.
         budget_(options.cases == 0 ? options.time_s : 0, options.interrupted,
                 [jobs = workers(options.jobs)] { return seconds_compiling() / jobs; }),
+        store_(options.db, listener),
         shares_(kernels.size()) {
-    if (options.cases > 0 && options.cases < options.shard.of)
-      throw BadInput(fmt::format("{} cases for {} shards: give at least one for each by --cases",
-                                 options.cases, options.shard.of));
     for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
     make_records();
     run_.backend = backend.name() + (options.peer ? " and " + options.peer->name() : "");
@@ -87,10 +87,9 @@ class Fuzzer {
     run_.ended_early = kUnfinished;  // as the database has it of a process that was killed
     for (const Property& property : properties())
       run_.properties.push_back({std::string(property.name), 0, 0});
-    if (!options.db.empty()) db_.emplace(options.db);
-    if (db_) resume_corpus();
+    if (store_.database() != nullptr) resume_corpus();
     known_at_start_ = knowledge();
-    if (db_) row_ = db_->begin_run(run_);
+    if (Database* db = store_.database()) row_ = db->begin_run(run_);
     queue_known();
   }
 
@@ -106,12 +105,20 @@ class Fuzzer {
     run_.not_shrunk = static_cast<int64_t>(to_shrink_.size());
     count_too_few();
     store_block();
+    store_.finish();
+    run_.database_lost = store_.lost();
     if (run_.cases == 0 && !budget_.interrupted()) refuse_empty();
     run_.findings = one_per_defect(std::move(run_.findings));
     return run_;
   }
 
  private:
+  static std::unique_ptr<TrialRunner> runner(const std::vector<const Kernel*>& kernels, Backend& backend,
+                                             const FuzzOptions& options) {
+    if (options.leader != nullptr) return std::make_unique<SharedTrials>(*options.leader, kernels);
+    return std::make_unique<OwnTrials>(backend, options);
+  }
+
   /// Of an interrupted run all are.
   void count_too_few() {
     run_.min_cases = options_.min_cases;
@@ -157,19 +164,6 @@ class Fuzzer {
     throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", budget_.seconds()));
   }
 
-  /// Stores something, while there is a database that works.
-  template <typename Store>
-  void store(Store&& write) {
-    if (!db_) return;
-    try {
-      write(*db_);
-    } catch (const BadInput& error) {
-      db_.reset();
-      listener_.database_lost(error.what());
-      run_.database_lost = error.what();
-    }
-  }
-
   /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not
   /// taken, and when the run is over.
   Task next() {
@@ -184,8 +178,7 @@ class Fuzzer {
     const Trial trial = std::move(ready_.front());
     ready_.pop_front();
     return [this, trial] {
-      return Merge(
-          [this, report = run_trial(trial, backend_, options_)]() mutable { take(std::move(report)); });
+      return Merge([this, report = trials_->run(trial)]() mutable { take(std::move(report)); });
     };
   }
 
@@ -254,7 +247,7 @@ class Fuzzer {
 
   /// What earlier runs kept: drawing starts from it.
   void resume_corpus() {
-    for (const CorpusEntry& entry : db_->corpus())
+    for (const CorpusEntry& entry : store_.database()->corpus())
       for (size_t k = 0; k < kernels_.size(); ++k) {
         if (entry.kernel != kernels_[k]->name) continue;
         try {
@@ -262,7 +255,7 @@ class Fuzzer {
         } catch (const BadInput& error) {
           throw BadInput(
               fmt::format("{}: corpus entry '{}' of {} cannot be read: {}; name another file by --db",
-                          options_.db.string(), entry.token, entry.kernel, error.what()));
+                          options_.db, entry.token, entry.kernel, error.what()));
         }
       }
   }
@@ -270,9 +263,8 @@ class Fuzzer {
   /// The cases of earlier findings, all properties checked.
   void queue_known() {
     for (const Case& c : options_.first) queue_rerun(c, true);
-    if (db_ && options_.known_first) {
-      for (const StoredFinding& stored : db_->findings()) queue_rerun(db_->case_of(stored), stored.shrunk);
-    }
+    if (Database* db = store_.database(); db != nullptr && options_.known_first)
+      for (const StoredFinding& stored : db->findings()) queue_rerun(db->case_of(stored), stored.shrunk);
     known_cases_ = static_cast<int64_t>(known_queue_.size());
   }
 
@@ -371,11 +363,13 @@ class Fuzzer {
       const bool same = other.cause == v.cause ||
                         (!report.trial.diagnose && finding.report.plain_cause == report.plain_cause);
       if (other.kernel != v.kernel || !same) continue;
-      store([&](Database& db) { db.count_occurrence(finding.row); });
+      store_.write([row = finding.row](Database& db) { db.count_occurrence(*row); });
       return;
     }
-    Finding finding{std::move(report), 0};
-    store([&](Database& db) { finding.row = db.add_finding(row_, finding.report.verification); });
+    Finding finding{std::move(report), std::make_shared<int64_t>()};
+    store_.write([run = row_, row = finding.row, v = finding.report.verification](Database& db) {
+      *row = db.add_finding(run, v);
+    });
     listener_.found(finding.report.verification);
     run_.findings.push_back(finding.report.verification);
     findings_.push_back(std::move(finding));
@@ -398,12 +392,13 @@ class Fuzzer {
                  if (budget_.interrupted() || budget_.left(kBeyond) < to_explain())
                    return std::optional<Verification>();
                  engine_.exclusively([&] { report_progress(); });
-                 return with_same_cause(original, candidate, backend_, options_);
+                 return trials_->with_same_cause(original, candidate);
                });
     return [this, number, began, original,
-            smallest = fully_traced(original, shrunk.smallest, backend_, options_,
-                                    budget_.interrupted() ? 0 : budget_.left(kBeyond))] {
-      store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
+            smallest = trials_->fully_traced(original, shrunk.smallest,
+                                             budget_.interrupted() ? 0 : budget_.left(kBeyond))] {
+      store_.write(
+          [row = findings_[number].row, smallest](Database& db) { db.replace_finding(*row, smallest); });
       run_.findings[number] = smallest;
       shares_.spend(index_of(*original.trial.kernel), budget_.seconds() - began);
       --shrinking_;
@@ -426,11 +421,10 @@ class Fuzzer {
       for (const auto& [name, row] : record.properties()) run_.kernel_properties.push_back(row);
     }
     run_.tightness = coverage_.tightness();
-    store([&](Database& db) {
-      db.add_corpus(row_, new_corpus_);
-      db.update_run(row_, run_);
+    store_.write([row = row_, reached = std::exchange(new_corpus_, {})](Database& db) {
+      db.add_corpus(row, reached);
     });
-    new_corpus_.clear();
+    store_.write([row = row_, run = run_](Database& db) { db.update_run(row, run); });
   }
 
   void report_progress() {
@@ -444,12 +438,12 @@ class Fuzzer {
   }
 
   const std::vector<const Kernel*>& kernels_;
-  Backend& backend_;
+  const std::unique_ptr<TrialRunner> trials_;
   const FuzzOptions& options_;
   Listener& listener_;
   const Budget budget_;
   Engine engine_;
-  std::optional<Database> db_;
+  RunStore store_;
   int64_t row_ = 0;  ///< of the run in the database
 
   std::deque<Trial> ready_, known_queue_;
@@ -475,6 +469,7 @@ void Listener::progress(const FuzzProgress&) {}
 void Listener::found(const Verification&) {}
 void Listener::shrunk(const Verification&, const Verification&) {}
 void Listener::left_out(const Case&) {}
+void Listener::database_away(const std::string&) {}
 void Listener::database_lost(const std::string&) {}
 
 FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
@@ -482,6 +477,9 @@ FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const 
   if (kernels.empty()) throw BadInput("fuzz: no kernel given; see 'assay list kernels'");
   if (options.cases < 0 || !(options.time_s > 0))
     throw BadInput("fuzz: the budget must be positive; give --cases N or --time SECONDS");
+  if (options.cases > 0 && options.cases < options.shard.of)
+    throw BadInput(fmt::format("{} cases for {} shards: give at least one for each by --cases", options.cases,
+                               options.shard.of));
   return Fuzzer(kernels, backend, options, listener).run();
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/campaign/engine/shard.h"
+#include "src/campaign/team/leader.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
 #include "src/verification/diagnosis/origin.h"
@@ -26,13 +26,15 @@ struct FuzzOptions {
   /// Of a run that is shared out: `cases` are those of all shards, of which each draws its own from what it
   /// has seen itself. All have the one seed.
   Shard shard;
-  std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
-  bool known_first = false;  ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
-  std::vector<Case> first;   ///< cases of earlier findings to rerun before that; of other kernels: left out
+  std::string db = "assay.db";  ///< a file or a postgresql:// URL; empty: nothing is stored
+  bool known_first = false;     ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
+  std::vector<Case> first;  ///< cases of earlier findings to rerun before that; of other kernels: left out
   bool far = false;  ///< some cases run a few blocks with indices past 2^31: for a machine that can (vm)
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
   /// Set from outside, as by a signal: the run ends with the cases in flight, and returns what it has.
   const std::atomic<int>* interrupted = nullptr;
+  /// Does the trials, `jobs` at once; null: this process does.
+  Leader* leader = nullptr;
   Backend* peer = nullptr;  ///< a second backend whose bits must equal the first's
   OriginOptions origin;     ///< of tracing a non-finite value
   /// By kernel: what a replay line needs beside the token (--ptx FILE --plan FILE).
@@ -56,14 +58,17 @@ class Listener {
   /// Once, before the first case, with the seed to repeat the run.
   virtual void started(const std::vector<const Kernel*>&, const FuzzOptions&, const std::string& backend);
   virtual void progress(const FuzzProgress&);
-  /// A fault with a cause not seen before in this run; already committed to the database.
+  /// A fault with a cause not seen before in this run; already committed to the database, if its server is
+  /// not away.
   virtual void found(const Verification&);
   /// The same fault, shrunk; already committed.
   virtual void shrunk(const Verification& original, const Verification& smaller);
   /// There was not the memory for a case; the run goes on without it.
   virtual void left_out(const Case&);
-  /// The database failed (a full disk, a lock that is not released): the run goes on, and stores nothing
-  /// more.
+  /// The database's server went away: the run goes on, and writes wait. With an empty text it is back.
+  virtual void database_away(const std::string& why);
+  /// The database failed (a full disk, a lock that is not released, a server that stays away): the run goes
+  /// on, and stores nothing more.
   virtual void database_lost(const std::string& why);
 };
 
