@@ -80,6 +80,7 @@ struct DefectsCommand {
   EngineOptions engines;
 
   int run() {
+    if (shard.empty()) require_one_process("defects");
     const Interrupt interrupt;
     DefectsOptions options;
     const Engines on = engines.make(1);

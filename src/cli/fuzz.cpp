@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "fuzz/trial_runner.h"
 #include "reports/print_fuzz.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/source_root.h"
@@ -66,6 +68,14 @@ class ConsoleListener : public Listener {
     bar_.clear();
     fmt::print(stderr, "assay: not enough memory for {}; the run goes on without this case\n", token_of(c));
   }
+  void database_away(const std::string& why) override {
+    bar_.clear();
+    if (why.empty())
+      fmt::print(stderr, "assay: the database is back, and has all that was found\n");
+    else
+      fmt::print(stderr, "assay: {}; the run goes on, and stores what it finds when the server is back\n",
+                 why);
+  }
   void database_lost(const std::string& why) override {
     bar_.clear();
     fmt::print(stderr, "assay: {}; the run goes on and stores nothing more\n", why);
@@ -118,17 +128,39 @@ struct FuzzCommand {
     return total_time * static_cast<double>(subjects) / static_cast<double>(all);
   }
 
-  FuzzRun fuzz_kernels(const Console& console) {
-    const Engines on = engines.make(1, true);
-    options.cases = part_of_cases(what.kernels().size());
-    options.time_s = part_of_time(what.kernels().size());
-    options.db = db;
+  Engines make_engines() {
+    Engines on = engines.make(1, true);
     options.far = on.primary->name().starts_with("vm");
     options.peer = on.peer.get();
     options.origin.machine = on.machine;
     options.replay_suffixes = what.replay_suffixes();
+    return on;
+  }
+
+  FuzzRun fuzz_kernels(const Console& console) {
+    const Engines on = make_engines();
+    options.cases = part_of_cases(what.kernels().size());
+    options.time_s = part_of_time(what.kernels().size());
+    options.db = db;
     ConsoleListener listener(console);
     return fuzz(what.kernels(), *on.primary, options, listener);
+  }
+
+  /// One of many that mpirun started: each does a case at a time, and the first none.
+  void join(const Team& team) {
+    if (options.jobs != 0)
+      throw BadInput("--jobs: under mpirun every process runs one case at a time; leave it out");
+    if (!what.launch_files().empty())
+      throw BadInput(what.launch_files().front().path +
+                     ": kernels are shared out under mpirun, launch files not");
+    options.jobs = team.size() - 1;
+  }
+
+  int serve_leader(Team& team) {
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_IGN);  // the leader heeds them
+    const Engines on = make_engines();
+    serve_trials(team, what.kernels(), *on.primary, options);
+    return 0;
   }
 
   FuzzRun fuzz_everything(const Console& console) {
@@ -156,6 +188,15 @@ struct FuzzCommand {
     if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
     options.min_cases = min_cases.value_or(shard.empty() ? 1 : 0);
     what.load();
+    const std::unique_ptr<Team> team = launched_team();
+    if (team) join(*team);
+    if (team && team->rank() > 0) return serve_leader(*team);
+    std::optional<Leader> leader;
+    if (team) options.leader = &leader.emplace(*team);
+    return lead();
+  }
+
+  int lead() {
     if (!shard.empty() && !what.launch_files().empty())
       throw BadInput(what.launch_files().front().path + ": --shard is of kernels, not of launch files");
     const std::optional<Baseline> known = known_findings();
@@ -213,8 +254,10 @@ void add_fuzz(CLI::App& app, int& status) {
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
       ->check(whole_number(1, kMostThreads))
       ->group(budget);
-  command->add_option("--db", o->db, "Findings and corpus (SQLite); empty for none")
-      ->type_name("FILE")
+  command
+      ->add_option("--db,--database", o->db,
+                   "Findings and corpus: a file (SQLite), or a server (PostgreSQL); empty for none")
+      ->type_name("FILE|postgresql://..")
       ->group(results)
       ->capture_default_str();
   command

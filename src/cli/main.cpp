@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -155,6 +156,8 @@ int run(int argc, char** argv) {
 
 /// The library of packages exports it.
 extern "C" __attribute__((visibility("default"))) int assay_main(int argc, char** argv) {
+  // What is printed to be pasted begins as this did; the launcher says so itself.
+  if (argc > 0 && std::strchr(argv[0], '/')) setenv("ASSAY_STARTED_AS", argv[0], 0);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
   // What is bad input was said already, and may have been this.

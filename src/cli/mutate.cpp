@@ -47,6 +47,7 @@ struct MutateCommand {
   }
 
   int run() {
+    if (shard.empty()) require_one_process("mutate");
     const bool is_file = is_launch_file(own.name());
     options.shard = parse_shard(shard);
     if (is_file && !shard.empty())

@@ -51,12 +51,10 @@ void print_notes(const OutputOptions& output, const CaseToRun& run) {
 
 int conclude(const OutputOptions& output, const FindingOptions& findings, const Verification& v,
              size_t depth) {
-  if (v.verdict == Verdict::domain) {
-    fmt::print(stderr, "assay: out of the domain of {}: {}; nothing was launched\n", v.kernel,
-               fmt::join(v.domain, "; "));
-  } else {
-    print_verification(output.console(), v, depth);
-  }
+  if (v.verdict == Verdict::domain)
+    fmt::print(stderr, "assay: out of the domain of {}: {}; {}\n", v.kernel, fmt::join(v.domain, "; "),
+               v.outputs.empty() ? "nothing was launched" : "what its bound cannot follow is not judged");
+  if (v.verdict != Verdict::domain || !v.outputs.empty()) print_verification(output.console(), v, depth);
   nlohmann::json result;
   if (output.wanted() || findings.wanted()) {
     Verification whole = v;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/campaign/team/team.h"
 
 namespace assay::cli {
 namespace {
@@ -12,6 +13,14 @@ namespace {
 constexpr int64_t kMostShards = 1'000'000;
 
 }  // namespace
+
+void require_one_process(const std::string& command) {
+  if (const int processes = launched_processes(); processes > 1)
+    throw BadInput(
+        fmt::format("{}: started as one of {} processes, and only fuzz is shared out among them: give "
+                    "each a part of its own by --shard",
+                    command, processes));
+}
 
 Shard parse_shard(const std::string& text) {
   Shard shard;

@@ -12,10 +12,6 @@
 namespace assay::cli {
 namespace {
 
-bool is_sqlite(const std::string& bytes) {
-  return bytes.starts_with("SQLite format 3");
-}
-
 nlohmann::json parse_result(const std::string& path, const std::string& bytes) {
   try {
     return nlohmann::json::parse(bytes);
@@ -26,20 +22,19 @@ nlohmann::json parse_result(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
-bool is_database(const std::string& path) {
-  return is_sqlite(read_file(path));
+bool is_database(const std::string& where) {
+  return is_postgres_url(where) || read_file(where).starts_with("SQLite format 3");
 }
 
 nlohmann::json read_result(const std::string& path) {
-  const std::string bytes = read_file(path);
-  if (!is_sqlite(bytes)) return parse_result(path, bytes);
+  if (!is_database(path)) return parse_result(path, read_file(path));
   const auto run = Database(path, Access::read).latest_run();
   if (!run) throw BadInput(fmt::format("{}: holds no fuzz run yet", path));
   return to_json(*run);
 }
 
 nlohmann::json read_trend(const std::string& path) {
-  if (!is_sqlite(read_file(path)))
+  if (!is_database(path))
     throw BadInput(
         fmt::format("{}: --trend needs a fuzzing database, as 'assay fuzz --db FILE' writes it", path));
   const std::vector<StoredRun> runs = Database(path, Access::read).runs();
@@ -48,10 +43,9 @@ nlohmann::json read_trend(const std::string& path) {
 }
 
 Baseline read_baseline(const std::string& path) {
-  const std::string bytes = read_file(path);
-  if (is_sqlite(bytes)) return {path, Database(path, Access::read).verifications()};
+  if (is_database(path)) return {path, Database(path, Access::read).verifications()};
   try {
-    return baseline_of(path, parse_result(path, bytes));
+    return baseline_of(path, parse_result(path, read_file(path)));
   } catch (const BadInput& error) {
     const std::string why = error.what();
     throw BadInput(why.starts_with(path) ? why : fmt::format("{}: {}", path, why));

@@ -7,8 +7,8 @@
 
 namespace assay::cli {
 
-/// Whether the file is an SQLite database.
-bool is_database(const std::string& path);
+/// Whether it is a postgresql:// URL, or a file of SQLite.
+bool is_database(const std::string& where);
 /// The document of a JSON file; of a database its latest run. Throws BadInput naming the file.
 nlohmann::json read_result(const std::string& path);
 /// How the runs of a database follow each other. Throws BadInput where the file is none.

@@ -51,6 +51,7 @@ struct SweepCommand {
   }
 
   int run() {
+    if (shard.empty()) require_one_process("sweep");
     options.kernels = kernels();
     options.shard = parse_shard(shard);
     for (const std::string& text : over) options.dimensions.push_back(parse_dimension(text));

@@ -461,5 +461,28 @@ TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
             Verdict::domain);
 }
 
+TEST(Cli, APtxWithoutSourceLinesIsSaidToHaveNoneWhereThereIsAFinding) {
+  const ScratchFolder here;
+  std::istringstream whole(read_file(ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx"));
+  std::string wrong, bare;  // the .local memory of both stays
+  for (std::string line; std::getline(whole, line);) {
+    if (const size_t log2_e = line.find("0f3FB8AA3B"); log2_e != line.npos)
+      line.replace(log2_e, 10, "0f40000000");
+    wrong += line + "\n";
+    if (!line.starts_with("\t.loc\t")) bare += line + "\n";
+  }
+  ASSERT_LT(bare.size(), wrong.size());
+  write_file(here / "wrong.ptx", wrong);
+  write_file(here / "bare.ptx", bare);
+  const std::string rest =
+      " --plan " ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json" + std::string(kSmall);
+  const Ran without = run_assay("verify --ptx bare.ptx" + rest, here);
+  EXPECT_EQ(without.status, 1) << without.out;
+  EXPECT_NE(without.err.find("bare.ptx has no source lines"), std::string::npos) << without.err;
+  const Ran with = run_assay("verify --ptx wrong.ptx" + rest, here);
+  EXPECT_EQ(with.status, 1) << with.out;
+  EXPECT_EQ(with.err, "");
+}
+
 }  // namespace
 }  // namespace assay

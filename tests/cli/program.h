@@ -21,8 +21,8 @@ struct Ran {
 inline Ran run_assay(const std::string& arguments, const ScratchFolder& where,
                      const std::string& before = "") {
   const std::string out = where / ".stdout", err = where / ".stderr";
-  const std::string line = "cd '" + (where / "") + "' && " + before + " '" ASSAY_PROGRAM "' " + arguments +
-                           " >'" + out + "' 2>'" + err + "' </dev/null";
+  const std::string line = "cd '" + (where / "") + "' && export ASSAY_STARTED_AS=assay && " + before +
+                           " '" ASSAY_PROGRAM "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null";
   const int raw = std::system(line.c_str());
   return {WIFEXITED(raw) ? WEXITSTATUS(raw) : -1, read_file(out), read_file(err)};
 }
