@@ -65,7 +65,7 @@ class Wheel:
         info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
         info.external_attr = (0o100755 if executable else 0o100644) << 16
         info.compress_type = zipfile.ZIP_DEFLATED
-        self.archive.writestr(info, data)
+        self.archive.writestr(info, data, compresslevel=9)  # the archive's own is not that of a ZipInfo
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.record.append(f"{name},sha256={digest},{len(data)}")
 

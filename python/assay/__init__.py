@@ -8,6 +8,7 @@
     assay.check("saxpy.json", sizes={"n": 1000})            what is wrong with a program, whatever it computes
     assay.replay("gla.chunk/B1/T80/...")                    a case again from its token
     assay.fuzz("gla", fn, arithmetic="triton-chunk")        a function of yours, on many cases
+    assay.arithmetic(fn, "gla")                             what such a function may declare of its roundings
     assay.capture("run.assay", when="nonfinite")            launches written down, to be run again anywhere
     assay.machine.run(module, ...)                          one launch of PTX on the process's own memory
 
@@ -18,23 +19,29 @@ from __future__ import annotations
 from . import machine, results
 from ._engine import about as _about
 from .api import Reference, ReferenceOutput, Rounded, check, inspect, reference, replay, trace, verify
+from .arithmetic_proposal import Proposal, arithmetic
 from .capturing import Captured, capture
 from .errors import BadInput, EngineError, Refused
 from .free import FreeFuzz, Tensors, tensors
 from .fuzzing import fuzz, subject
 from .machine import OverBudget
+from .on_gpu import GpuDiffers, GpuLaunches
 
 __all__ = [
     "BadInput",
     "Captured",
     "EngineError",
     "FreeFuzz",
+    "GpuDiffers",
+    "GpuLaunches",
     "OverBudget",
+    "Proposal",
     "Reference",
     "ReferenceOutput",
     "Refused",
     "Rounded",
     "Tensors",
+    "arithmetic",
     "capture",
     "check",
     "fuzz",

@@ -83,7 +83,9 @@ class Record:
 
     def __init_subclass__(cls, absent: str = "", keys: dict[str, str] | None = None) -> None:
         dataclass(kw_only=True)(cls)
-        cls._absent, cls._keys = frozenset(absent.split()), keys or {}
+        bases = [base for base in cls.__bases__ if issubclass(base, Record)]
+        cls._absent = frozenset(absent.split()).union(*(base._absent for base in bases))
+        cls._keys = {key: name for base in bases for key, name in base._keys.items()} | (keys or {})
 
     @classmethod
     @functools.cache

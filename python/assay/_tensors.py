@@ -228,3 +228,16 @@ def array_of(
     if axes:
         array.axes = ",".join(axes).encode()
     return array
+
+
+def kept_array(name: str, host: Any, function: str) -> _engine.Array:
+    """assay_array of a tensor on the host, which lives as long; `function` is whose tensor cannot be read."""
+    try:
+        at = lies(host)
+        array = array_of(
+            name, at.address, at.nbytes, format=at.format, shape=at.shape, strides=at.strides, offset=at.offset
+        )
+    except BadInput as error:
+        raise BadInput(f"{function}: {name}: {error}") from None
+    array.keep = host
+    return array

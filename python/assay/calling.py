@@ -223,13 +223,4 @@ class Caller:
             run.named(array)
 
     def _array(self, name: str, value: Any) -> _engine.Array:
-        host = self.tensors.host(value)
-        try:
-            at = _tensors.lies(host)
-            array = _tensors.array_of(
-                name, at.address, at.nbytes, format=at.format, shape=at.shape, strides=at.strides, offset=at.offset
-            )
-        except BadInput as error:
-            raise BadInput(f"{name_of(self.fn)}: {name}: {error}") from None
-        array.keep = host
-        return array
+        return _tensors.kept_array(name, self.tensors.host(value), name_of(self.fn))

@@ -15,7 +15,6 @@ import os
 import re
 import sys
 import threading
-from ctypes import string_at
 from typing import Any, Callable, Sequence
 
 import numpy
@@ -53,7 +52,9 @@ class Captured:
 
 
 class capture:
-    """Keeps launches on the machine, of Triton's kernels (`assay.triton.machine`) and of `assay.machine.run`.
+    """Keeps launches: on the machine, of Triton's kernels (`assay.triton.machine`) and of `assay.machine.run`; on a GPU of Triton's
+    kernels, if Triton is imported before. There "nonfinite" judges outputs on the device, with no waiting for launches, and the
+    launch is written a few launches later, or at the end; other triggers wait for every launch that they look at.
 
     Args:
         path: a folder, which is made; what an earlier capture left there is replaced.
@@ -78,6 +79,10 @@ class capture:
         self.kept: list[Captured] = []
         self.left_out: list[str] = []
         self._lock = threading.Lock()
+        self._every = when if isinstance(when, int) and not isinstance(when, bool) else 1
+        self._armed: Any = None
+        self._waits_for_nonfinite = when == "nonfinite"
+        self._tap: Any = None
 
     def __enter__(self) -> capture:
         try:
@@ -88,11 +93,75 @@ class capture:
         except OSError as error:
             raise BadInput(f"capture: {self.path}: {error.strerror}") from None
         machine.watchers.append(self)
+        if "triton" in sys.modules and "torch" in sys.modules:
+            self._tap_triton()
         return self
 
     def __exit__(self, *error: Any) -> bool:
         machine.watchers.remove(self)
+        if self._tap is not None:
+            self._tap.remove(self)
+        if self._armed is not None:
+            self._armed.look(wait=True)
         return False
+
+    def _tap_triton(self) -> None:
+        from .triton import taps
+
+        if not taps.on_gpu():
+            return
+        self._tap = taps.tap
+        self._tap.add(self)
+        if self._waits_for_nonfinite:
+            from .triton.armed import Armed
+
+            self._armed = Armed(self._triggered)
+            self._armed.start(sys.modules["torch"])
+
+    # What Triton's launches on a GPU call.
+
+    def around(self, kernel: Any, grid: Any, stream: int, values: Any, run: Callable[[], Any]) -> Any:
+        """A launch of Triton's: `run()` makes it."""
+        torch = sys.modules["torch"]
+        if len(self.kept) >= self._limit or not self._asked.search(kernel.name) or torch.cuda.is_current_stream_capturing():
+            return run()
+        if self._armed is not None and not self._armed.armed:
+            return run()
+        from .triton import taps
+
+        with self._lock:
+            self.seen += 1
+            number = self.seen
+        if number % self._every:
+            return run()
+        try:
+            if kernel.scratch:
+                raise taps.CannotKeep("memory that Triton allocates for it")
+            given = kernel.given(values)
+            addresses = taps.pointers(given)
+        except taps.CannotKeep as error:
+            self.left_out.append(f"launch {number} of {kernel.name}: {error}")
+            return run()
+        if self._armed is not None:
+            return self._armed.around(number, kernel, grid, stream, given, addresses, _frames(), run)
+        storages: dict[int, Any] = {}
+        for place, (_, tensor) in addresses.items():
+            if tensor is not None and tensor.untyped_storage().nbytes():
+                storages.setdefault(tensor.untyped_storage().data_ptr(), taps.DeviceStorage(tensor, given[place][0]))
+        torch.cuda.synchronize()
+        launching = kernel.launching(grid, given, list(storages.values()), {place: address for place, (address, _) in addresses.items()})
+        before = _Before(Captured(kernel.name, number), launching)
+        result = run()
+        torch.cuda.synchronize()
+        self.after(before, None)
+        return result
+
+    def _triggered(self, pending: Any, launching: machine.Launching) -> bool:
+        before = _Before(Captured(pending.kernel.name, pending.number), launching, stack=_own(pending.stack))
+        for storage in launching.storages:
+            storage.turned = True
+        self.after(before, None)
+        return bool(self.kept)
 
     # What the machine calls.
 
@@ -205,7 +274,7 @@ class _Tensor:
         self.content = self.bytes()
 
     def bytes(self) -> bytes:
-        return string_at(self.storage.address, self.storage.nbytes)
+        return self.storage.read()
 
 
 def _is_whole(array: Any, shape: Sequence[int], elements: int) -> bool:
@@ -221,10 +290,10 @@ def _is_whole(array: Any, shape: Sequence[int], elements: int) -> bool:
 class _Before:
     """A launch that is about to run."""
 
-    def __init__(self, captured: Captured, launch: machine.Launching):
+    def __init__(self, captured: Captured, launch: machine.Launching, stack: list[list[Any]] | None = None):
         self.captured, self.launch = captured, launch
         self.lacks = ""
-        self.stack = _program_stack()
+        self.stack = _program_stack() if stack is None else stack
         self.tensors: list[_Tensor] = []
         self.arguments = [
             self._argument(slot, value) for slot, value in zip(launch.module.entries[launch.entry].parameters, launch.arguments)
@@ -272,15 +341,26 @@ class _Before:
                     self.captured.nonfinite.append(tensor.name)
 
 
-def _program_stack(depth: int = 20) -> list[list[Any]]:
+def _program_stack() -> list[list[Any]]:
     """[file, line, function] of the calling program's frames, outermost first."""
+    return _own(_frames())
+
+
+def _frames() -> list[tuple[Any, int, str]]:
+    """(code, line, module) of the calling frames, innermost first."""
+    found = []
+    frame: Any = sys._getframe(1)
+    while frame is not None and len(found) < 60:
+        found.append((frame.f_code, frame.f_lineno, frame.f_globals.get("__name__", "")))
+        frame = frame.f_back
+    return found
+
+
+def _own(frames: list[tuple[Any, int, str]], depth: int = 20) -> list[list[Any]]:
     found: list[list[Any]] = []
-    frame = sys._getframe(1)
-    while frame is not None and len(found) < depth:
-        module = frame.f_globals.get("__name__", "")
-        if module == "__channelexec__":  # a worker of pytest-xdist: what called it is execnet's
+    for code, line, module in frames:
+        if module == "__channelexec__" or len(found) == depth:  # in a worker of pytest-xdist what called it is execnet's
             break
         if not (module + ".").startswith(_OTHERS):
-            found.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back  # type: ignore[assignment]
+            found.append([code.co_filename, line, code.co_name])
     return found[::-1]

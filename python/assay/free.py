@@ -17,6 +17,7 @@ from .calling import name_of
 from .case_tensors import InTorch, tensors_for
 from .errors import BadInput
 from .function_run import failed, on_backend, watched
+from .on_gpu import GpuLaunches
 from .results import Verification
 
 _VALUES = ("normal", "uniform", "positive", "large", "small", "zeros", "ones", "sparse")
@@ -119,12 +120,16 @@ class FreeFuzz:
     findings: list[FoundIn] = field(default_factory=list)
     seconds: float = 0.0
     seed: int = 0
+    gpu: GpuLaunches | None = None
+    """bits of launches on the GPU, with backend="both"; else None"""
 
     def __str__(self) -> str:
         lines = [str(finding) for finding in self.findings]
         lines += [f"{count} cases refused: {reason}" for reason, count in self.refused.items()]
         if self.unjudged:
             lines.append(f"values of {self.unjudged} cases not judged: no launch wrote them, and no tolerance is given")
+        if self.gpu is not None:
+            lines.append(str(self.gpu))
         verdict = "finding" if self.findings else "pass"
         lines.append(
             f"{verdict}  {self.name}: {self.cases} cases in {self.seconds:.1f} s: {self.passed} passed; "
@@ -244,16 +249,7 @@ class _Free:
         return found
 
     def _array(self, name: str, value: Any) -> _engine.Array:
-        host = _host(value)
-        try:
-            at = _tensors.lies(host)
-            array = _tensors.array_of(
-                name, at.address, at.nbytes, format=at.format, shape=at.shape, strides=at.strides, offset=at.offset
-            )
-        except BadInput as error:
-            raise BadInput(f"{self.name}: {name}: {error}") from None
-        array.keep = host
-        return array
+        return _tensors.kept_array(name, _host(value), self.name)
 
 
 def _filled(tensor: Any, value: numpy.ndarray) -> Any:
@@ -332,7 +328,7 @@ def fuzz(
     """assay.fuzz without an operator."""
     chosen = random.getrandbits(31) if seed is None else seed
     random_ = random.Random(chosen)
-    with on_backend(backend, arch) as where:
+    with on_backend(backend, arch) as (where, gpu):
         subject = _Free(fn, inputs, reference, tolerance, tensors_for(tensors, where), name or name_of(fn))
         session = sys.modules.get("assay.triton.session")
         machine = session.active() if session is not None else None
@@ -355,6 +351,7 @@ def fuzz(
             elif all(other.cause != found.cause for other in run.findings):
                 run.findings.append(_shrunk(subject, FoundIn(case, found), options, shrink, progress))
         run.seconds = clock.perf_counter() - start
+        run.gpu = gpu.seen if gpu is not None else None
     return run
 
 
@@ -374,7 +371,7 @@ def replay(
     progress: Progress | None = None,
 ) -> Verification:
     """A case again, from its token; options as `assay.fuzz` has them."""
-    with on_backend(backend, arch) as where:
+    with on_backend(backend, arch) as (where, gpu):
         subject = _Free(fn, inputs, reference, tolerance, tensors_for(tensors, where), name or name_of(fn))
         subject.succeeded = True
         options = {"checks": checks, "repeats": repeats, "arch": arch, **({} if where == "machine" else {"backend": where})}

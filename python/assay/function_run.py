@@ -103,21 +103,33 @@ def watched(run: _engine.Run) -> Iterator[Watch | None]:
 
 
 @contextlib.contextmanager
-def on_backend(backend: str | None, arch: str) -> Iterator[str]:
-    """The backend that is meant, the machine started where it is asked for and none runs."""
+def on_backend(backend: str | None, arch: str) -> Iterator[tuple[str, Any]]:
+    """The backend that is meant, the machine started where it is asked for and none runs; for "both" also what tells of the GPU's
+    launches (on_gpu.OnGpu), else None."""
     session = sys.modules.get("assay.triton.session")
     active = session.active() if session is not None else None
-    if backend not in (None, "machine", "cuda", "cpu"):
-        raise BadInput(f"backend: {backend}: machine, cuda or cpu")
+    if backend not in (None, "machine", "cuda", "both", "cpu"):
+        raise BadInput(f"backend: {backend}: machine, cuda, both or cpu")
+    if backend == "both":
+        from .on_gpu import OnGpu
+
+        gpu = OnGpu(arch=active.gpu.arch if active is not None else arch)
+        with on_backend("machine", arch):
+            watchers.append(gpu)
+            try:
+                yield "machine", gpu
+            finally:
+                watchers.remove(gpu)
+        return
     if backend == "machine" and active is None:
         from .triton import machine
 
         try:
             with machine(arch):
-                yield "machine"
+                yield "machine", None
         except RuntimeError as error:
             raise BadInput(str(error)) from None
         return
     if backend == "cuda" and active is not None:
         raise BadInput("backend: cuda, and Triton's machine is active: leave its `with`, or fuzz on the machine")
-    yield backend or ("machine" if active is not None else "cpu")
+    yield backend or ("machine" if active is not None else "cpu"), None

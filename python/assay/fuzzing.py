@@ -142,7 +142,9 @@ def fuzz(
         across_shapes: runs of other shapes and strides have the same bits (packed and alone, split and resumed).
         tensors: "torch" or "numpy"; by itself torch where that is imported.
         backend: "machine": Triton's launches run on the machine of `arch`, which is started where none is active;
-            "cuda": tensors on the GPU; "cpu". By itself the active machine, or the processor.
+            "both": there, and each launch on the GPU too, from the same bytes: twice as Triton's assembler makes it, once with
+            every rounding kept apart; bits are compared (`.gpu` of the result, an `assay.GpuLaunches`), and what neither the
+            assembler's contraction explains nor a second run repeats is a finding; "cuda": tensors on the GPU; "cpu". By itself the active machine, or the processor.
         shrink: verifications that a finding's shrinking may take; jobs: threads (the function runs in yours alone);
             db: file of findings and corpus.
     Returns:
@@ -194,7 +196,10 @@ def fuzz(
         backend=backend,
         arch=arch,
     )
-    return Fuzz.from_json(_call("fuzz", op, fn, request, how, progress))
+    result, gpu = _call("fuzz", op, fn, request, how, progress)
+    made = Fuzz.from_json(result)
+    made.gpu = gpu.seen if gpu is not None else None  # type: ignore[attr-defined]
+    return made
 
 
 def replay(token: str, fn: Callable[..., Any], op: str | None = None, *, progress: Progress | None = None, **options: Any) -> Verification:
@@ -209,7 +214,7 @@ def replay(token: str, fn: Callable[..., Any], op: str | None = None, *, progres
     how = {key: options.get(key, _DEFAULTS[key]) for key in _HOW}
     request = {"token": token, **{key: options.get(key, _DEFAULTS[key]) for key in ("directions", "max_K", "max_V", "max_M", "gate_min")}}
     request["gate_dtypes"] = list(options.get("gate_dtypes", _DEFAULTS["gate_dtypes"]))
-    return Verification.from_json(_call("replay_function", op, fn, request, how, progress))
+    return Verification.from_json(_call("replay_function", op, fn, request, how, progress)[0])
 
 
 #: Options of how a function is called; the others say what is drawn.
@@ -221,7 +226,7 @@ _HOW = (
 def _call(
     operation: str, op: str, fn: Callable[..., Any], request: dict[str, Any], how: dict[str, Any], progress: Progress | None
 ) -> Any:
-    with on_backend(how["backend"], how["arch"]) as where:
+    with on_backend(how["backend"], how["arch"]) as (where, gpu):
         about = Operator(op)
         kind = tensors_for(how["tensors"], where)
         caller = Caller(fn, about, how["names"] or {}, how["layout"] or "", kind)
@@ -230,9 +235,10 @@ def _call(
         request["cases_per_shape"] = how["cases_per_shape"] or (8 if where == "machine" else 1)
         value = _engine.call_function(operation, request, caller.serve, progress=progress).value
     notes = [*value["notes"], *(f"{count} cases not taken: {why}" for why, count in caller.refused.items())]
+    notes += [str(gpu.seen)] if gpu is not None else []
     for note in notes:
         warnings.warn(f"{request['name']}: {note}", stacklevel=4)
-    return value["result"]
+    return value["result"], gpu
 
 
 _DEFAULTS = {

@@ -183,6 +183,10 @@ class Storage:
             keep=at.keep,
         )
 
+    def read(self) -> bytes:
+        """Its bytes now."""
+        return ctypes.string_at(self.address, self.nbytes)
+
     def __repr__(self) -> str:
         return f"Storage({self.address:#x}, {self.nbytes}, {self.name!r})"
 

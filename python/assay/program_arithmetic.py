@@ -10,8 +10,13 @@ if TYPE_CHECKING:
 
 #: Families that a preset describes whole: no inverses, no slots, no quotients.
 _OF_PRESETS = ("gla", "simple_gla", "retention", "lightning_attn", "linear_attn", "rwkv6")
-#: Delta rules: with an inverse in chunks of 64 tokens.
-_DELTA_CHUNK = {"delta_rule": "triton-delta-chunk", "gated_delta_rule": "triton-delta-chunk", "kda": "triton-kda-chunk"}
+#: In chunks of 64 tokens: delta rules with an inverse, slots with a softmax between two passes.
+_IN_CHUNKS = {
+    "delta_rule": "triton-delta-chunk",
+    "gated_delta_rule": "triton-delta-chunk",
+    "kda": "triton-kda-chunk",
+    "gsa": "triton-gsa-chunk",
+}
 #: One token after the other; dg as the library sums it, q dq - k dk over the tokens from its own to the end: dq and dk
 #: are sums of V products with the scale, (V + 2) 2^-24 each, their products with q and k round once, T terms are added.
 _RECURRENT = {"preset": "fp32-recurrent", "backward": {"gate_sums": "(V + T + 4) * 2^-24"}}
@@ -35,16 +40,23 @@ _FILE = re.compile(rb'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 
 def of(op: Operator, modules: Iterable[Module]) -> dict[str, Any]:
     """{"arithmetic": as `fuzz` takes it, "why": a line that says so}; nothing where none is known to fit, or nothing was launched."""
+    return of_modules(op.name, modules)
+
+
+def of_modules(op: str, modules: Iterable[Module]) -> dict[str, Any]:
+    """The same of an operator by its name."""
     launched = list(modules)
-    if op.name not in (*_OF_PRESETS, *_DELTA_CHUNK) or not launched:
+    if op not in (*_OF_PRESETS, *_IN_CHUNKS) or not launched:
         return {}
     for module in launched:
         product = _PRODUCT.search(module.text)
         if product is not None:
             operand = product.group(2).decode()
             where = _line(module.text, product.start())
-            return _said(_DELTA_CHUNK.get(op.name, "triton-chunk"), f"matrices of {operand} are multiplied{where}")
-    return _said(_RECURRENT if op.name in _OF_PRESETS else _RULE_RECURRENT, "no launch multiplies matrices")
+            return _said(_IN_CHUNKS.get(op, "triton-chunk"), f"matrices of {operand} are multiplied{where}")
+    if op == "gsa":
+        return {}
+    return _said(_RECURRENT if op in _OF_PRESETS else _RULE_RECURRENT, "no launch multiplies matrices")
 
 
 def _said(arithmetic: str | dict[str, Any], why: str) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from ._record import Document, Record
 
 __all__ = [
     "AccumulatedDecay", "Amplifier", "Births", "Case", "ChainLink", "CheckedPlace", "Checkout", "Checks",
-    "ChecksFinding", "Diagnosis", "ExponentRange", "Field", "Finding", "Formula", "FormulaElement", "FormulaOutput",
-    "Fuzz", "FuzzBaseline", "FuzzBaselineGone", "FuzzCoverage", "FuzzKernelProperty", "FuzzProperty", "FuzzReached",
-    "FuzzRerun", "FuzzTightness", "FuzzTooFew", "FuzzTool", "InspectedTensor", "Inspection", "InspectionTool",
-    "Location", "Mutation", "MutationChange", "MutationMutant", "MutationTool", "Operand", "OperatorFit",
-    "OperatorFitSizes", "Origin", "OriginGroup", "OriginInput", "Output", "OutputAxis", "Power", "PowerOutput",
-    "Program", "ProgramSize", "Repeat", "Rounding", "RoundingOutput", "RoundingPart", "SameDefect", "Shadow",
-    "ShadowEdge", "ShadowElement", "ShadowLine", "ShadowOutput", "ShadowParting", "Slice", "SliceChain", "SliceInput",
-    "SliceLine", "SliceNode", "SliceNodeOperand", "SuspectLine", "Sweep", "SweepCell", "SweepCellSetting",
-    "SweepDimension", "SweepSample", "SweepTool", "Trap", "Trend", "TrendFinding", "TrendRun", "TrendRunRatio",
-    "TrendTool", "Triage", "ValueClass", "Verification", "VerificationTool", "Worst", "WrittenTensor"
+    "ChecksFinding", "Diagnosis", "Dismissed", "ExponentRange", "Field", "Finding", "Formula", "FormulaElement",
+    "FormulaOutput", "Fuzz", "FuzzBaseline", "FuzzBaselineGone", "FuzzCoverage", "FuzzKernelProperty", "FuzzProperty",
+    "FuzzReached", "FuzzRerun", "FuzzTightness", "FuzzTooFew", "FuzzTool", "InspectedTensor", "Inspection",
+    "InspectionTool", "Location", "Mutation", "MutationChange", "MutationMutant", "MutationTool", "Operand",
+    "OperatorFit", "OperatorFitSizes", "Origin", "OriginGroup", "OriginInput", "Output", "OutputAxis", "Power",
+    "PowerOutput", "Program", "ProgramSize", "Repeat", "Rounding", "RoundingOutput", "RoundingPart", "SameDefect",
+    "Shadow", "ShadowEdge", "ShadowElement", "ShadowLine", "ShadowOutput", "ShadowParting", "Slice", "SliceChain",
+    "SliceInput", "SliceLine", "SliceNode", "SliceNodeOperand", "SuspectLine", "Sweep", "SweepCell",
+    "SweepCellSetting", "SweepDimension", "SweepSample", "SweepTool", "Trap", "Trend", "TrendFinding", "TrendRun",
+    "TrendRunRatio", "TrendTool", "Triage", "ValueClass", "Verification", "VerificationTool", "Worst", "WrittenTensor"
 ]
 
 Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "i32", "i64", "u8"]
@@ -37,7 +37,7 @@ OriginKind = Literal[
     "accumulation-overflow", "literal", "input", "unwritten-memory", "beyond"
 ]
 Source = Literal["", "input", "literal", "unwritten-memory", "beyond"]
-Ran = Literal["races", "unwritten", "bounds", "wrap", "async"]
+Check = Literal["races", "unwritten", "bounds", "wrap", "async"]
 ChecksFindingKind = Literal[
     "race", "warp-race", "unwritten-branch", "unwritten-address", "unwritten-output", "unwritten-tensor-core",
     "never-written", "out-of-bounds", "index-wrap", "async-copy-race", "wgmma-race", "bulk-copy-race", "proxy-fence",
@@ -46,7 +46,7 @@ ChecksFindingKind = Literal[
 Quantity = Literal["argument", "result"]
 Fault = Literal["none", "kernel", "compiler-or-hardware", "kernel and compiler-or-hardware", "race"]
 RepeatKind = Literal["order", "poison", "architecture", "recorded"]
-VerificationVerdict = Literal["pass", "finding", "undecided", "domain"]
+FindingVerdict = Literal["pass", "finding", "undecided", "domain"]
 SweepCellVerdict = Literal["pass", "domain", "refused", "undecided", "finding"]
 Outcome = Literal["killed", "within-bound", "equivalent", "survived", "untried"]
 
@@ -239,15 +239,20 @@ class CheckedPlace(Record):
     where: Location; block: list[int]; thread: list[int]; access: str
 
 class ChecksFinding(Record):
-    check: Ran; kind: ChecksFindingKind; message: str; at: CheckedPlace; other: CheckedPlace | None; element: str
-    count: int
+    check: Check; kind: ChecksFindingKind; message: str; at: CheckedPlace; other: CheckedPlace | None
+    element: str; count: int
+
+class Dismissed(ChecksFinding):
+    """what a check met that is no finding, and why"""
+    reason: str
 
 class Checks(Record):
     """what the checking machine found
 
     skipped: why some checks did not run; else empty.
     """
-    ran: list[Ran]; skipped: str; findings: list[ChecksFinding]; lane_instructions: int; seconds: float
+    ran: list[Check]; skipped: str; findings: list[ChecksFinding]
+    dismissed: list[Dismissed] = field(default_factory=list); lane_instructions: int; seconds: float
 
 class Amplifier(Record):
     """a source line that makes large relative errors out of small ones
@@ -335,37 +340,6 @@ class SameDefect(Record):
     """a further finding of the run that shows the same defect"""
     cause: str; sentence: str; replay: str; identity: str
 
-class VerificationTool(Record):
-    name: str; version: str; commit: str
-
-class Verification(Document, absent="source_shape"):
-    """
-    token: the case in one line; replays it. replay: the command that repeats the run. cause: verdict kind / output /
-    origin; empty for a pass. source_shape: of the line that the cause ends with: its text without what is changed for
-    looks. expected_outputs: outputs that the inputs' file holds, in place of the kernel's. domain: inputs outside the
-    operator's domain. lines: source lines that may have made finite values wrong, the likeliest first. partial: where
-    only some blocks ran: which, and what is judged. bits_differ: elements that differ between GPU and machine; -1:
-    not compared. entry: where the kernel's first entry begins, of a finding whose place is not known better. births:
-    special values by the source line that made them. repeats: the run in other orders, with other poison, on other
-    architectures. known: the baseline has it too; null: no baseline was given. identity: what is the same for one
-    finding in several runs: kernel, cause, diagnosis.
-    """
-    schema: int = 1; kind: str = 'verification'; tool: VerificationTool; kernel: str; case: Case; token: str
-    replay: str; backend: str; arithmetic: str; verdict: VerificationVerdict; cause: str
-    source_shape: str | None = None; outputs: list[Output]; formula: Formula | None = None
-    rounding: Rounding | None = None; power: Power | None = None
-    expected_outputs: list[Output] = field(default_factory=list); properties_failed: list[str]; domain: list[str]
-    trap: Trap | None; origin: Origin | None
-    accumulated_decay: list[AccumulatedDecay] = field(default_factory=list)
-    origins: list[OriginGroup] = field(default_factory=list); slice: Slice | None = None
-    diagnosis: list[Diagnosis]; lines: list[SuspectLine] = field(default_factory=list)
-    exponents: list[ExponentRange]; partial: str | None = None; checks: Checks | None = None
-    shadow: Shadow | None = None; lane_instructions: int; seconds_reference: float; seconds_kernel: float
-    triage: Triage | None = None; bits_differ: int; entry: Location | None = None; program: Program | None = None
-    births: list[Births] = field(default_factory=list); repeats: list[Repeat] = field(default_factory=list)
-    checkout: Checkout | None = None; also: list[SameDefect] = field(default_factory=list)
-    known: bool | None = None; identity: str | None = None
-
 class Finding(Record, absent="source_shape"):
     """
     token: the case in one line; replays it. replay: the command that repeats the run. cause: verdict kind / output /
@@ -378,7 +352,7 @@ class Finding(Record, absent="source_shape"):
     architectures. known: the baseline has it too; null: no baseline was given. identity: what is the same for one
     finding in several runs: kernel, cause, diagnosis.
     """
-    kernel: str; case: Case; token: str; replay: str; backend: str; arithmetic: str; verdict: VerificationVerdict
+    kernel: str; case: Case; token: str; replay: str; backend: str; arithmetic: str; verdict: FindingVerdict
     cause: str; source_shape: str | None = None; outputs: list[Output]; formula: Formula | None = None
     rounding: Rounding | None = None; power: Power | None = None
     expected_outputs: list[Output] = field(default_factory=list); properties_failed: list[str]; domain: list[str]
@@ -392,6 +366,12 @@ class Finding(Record, absent="source_shape"):
     births: list[Births] = field(default_factory=list); repeats: list[Repeat] = field(default_factory=list)
     checkout: Checkout | None = None; also: list[SameDefect] = field(default_factory=list)
     known: bool | None = None; identity: str | None = None
+
+class VerificationTool(Record):
+    name: str; version: str; commit: str
+
+class Verification(Document, Finding):
+    schema: int = 1; kind: str = 'verification'; tool: VerificationTool
 
 class FuzzTool(Record):
     name: str; version: str; commit: str

@@ -9,6 +9,7 @@
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/type.h"
+#include "src/base/vm/device_heap.h"
 #include "src/base/vm/launch.h"
 #include "src/base/vm/machine.h"
 #include "src/binding/arrays.h"
@@ -120,7 +121,9 @@ json run_judged(Program program, const vm::Code& code, Storages& storages, const
   TensorMap inputs;
   ProgramCheckOptions check;
   storages.tell_apart();
-  const std::vector<bool> wanted = reached(program.launches[0], code, storages);
+  const vm::HeapOfProcess* const process = vm::HeapOfProcess::current();
+  const std::vector<bool> wanted =
+      reached(program.launches[0], code, storages, process ? process->before() : nullptr);
   for (size_t i = 0; i < storages.size(); ++i) {
     if (!wanted[i]) continue;
     const std::string& name = storages.name(i);
@@ -192,13 +195,18 @@ json describe(const assay_module& module) {
   return {{"target", module.parsed->target}, {"entries", entries}};
 }
 
-json launch(const assay_module& module, const assay_launch& launch) {
+json launch(const assay_module& module, const assay_launch& launch,
+            std::shared_ptr<const vm::DeviceHeap>* heap) {
   const LaunchOptions options = options_of(launch);
   Program program = program_of(module, launch, options);
   Storages storages(launch);
-  if (options.is_judged())
-    return run_judged(std::move(program), module.entry(launch.entry), storages, options);
-  return answer_of(run_live(program, storages, options.machine));
+  std::optional<vm::HeapOfProcess> process;
+  if (heap) process.emplace(*heap);
+  json answer = options.is_judged()
+                    ? run_judged(std::move(program), module.entry(launch.entry), storages, options)
+                    : answer_of(run_live(program, storages, options.machine));
+  if (heap) *heap = process->after();
+  return answer;
 }
 
 }  // namespace assay::binding

@@ -21,6 +21,10 @@ struct assay_module {
   const assay::vm::Code& entry(const std::string& name) const;
 };
 
+namespace assay::vm {
+struct DeviceHeap;
+}  // namespace assay::vm
+
 namespace assay::binding {
 
 std::unique_ptr<assay_module> load_module(std::string ptx, std::string path);
@@ -29,6 +33,8 @@ nlohmann::json describe(const assay_module&);
 /// Without checks the launch works on the storages as they lie there. With checks it is judged on copies of
 /// those that its arguments reach, at the same addresses, and what it wrote is copied back: addresses are the
 /// arguments' and, followed on, the 64-bit words of integer and untyped storages.
-nlohmann::json launch(const assay_module&, const assay_launch&);
+/// `heap`, where there is one, is what kernels have allocated before, and becomes what they leave.
+nlohmann::json launch(const assay_module&, const assay_launch&,
+                      std::shared_ptr<const vm::DeviceHeap>* heap = nullptr);
 
 }  // namespace assay::binding

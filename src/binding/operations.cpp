@@ -20,6 +20,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/tile_map_bytes.h"
 #include "src/base/ptx/printable.h"
+#include "src/base/ptx/rewrite.h"
 #include "src/binding/arrays.h"
 #include "src/binding/given_case.h"
 #include "src/case/names.h"
@@ -304,6 +305,10 @@ json check(const Request& request) {
   return with_notes(v, {});
 }
 
+json explicit_rounding(const Request& request) {
+  return {{"text", ptx::make_rounding_explicit(request.given.at("text").get_ref<const std::string&>())}};
+}
+
 /// As cuTensorMapEncodeTiled writes it; axes innermost first.
 json tensor_map(const Request& request) {
   const json& given = request.given;
@@ -353,6 +358,7 @@ const Operation kOperations[] = {
     {"trace", "where a non-finite element was born, what stands behind any", trace},
     {"replay", "a case from its token, with every property", replay},
     {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
+    {"explicit_rounding", "PTX whose roundings an assembler keeps apart", explicit_rounding},
     {"operator", "its inputs, outputs and parameters", operator_of},
     {"fuzz", "a function of the caller's, on cases of an operator", fuzz_function},
     {"check_function", "one call of a function that no operator describes", check_function},

@@ -96,7 +96,8 @@ Launch launch_of(const assay_module& module, const assay_launch& launch) {
   return step;
 }
 
-std::vector<bool> reached(const Launch& launch, const vm::Code& code, const Storages& storages) {
+std::vector<bool> reached(const Launch& launch, const vm::Code& code, const Storages& storages,
+                          const vm::DeviceHeap* heap) {
   std::vector<bool> found(storages.size());
   std::vector<size_t> open;
   const auto follow = [&](uint64_t address) {
@@ -114,6 +115,7 @@ std::vector<bool> reached(const Launch& launch, const vm::Code& code, const Stor
   };
   for (const int32_t variable : code.named_variables) follow(code.variables[static_cast<size_t>(variable)]);
   for (const Argument& argument : launch.arguments) scan(argument.bytes.data(), argument.bytes.size());
+  if (heap) scan(heap->bytes.data(), static_cast<size_t>(heap->next));
   while (!open.empty()) {
     const size_t i = open.back();
     open.pop_back();

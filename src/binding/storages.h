@@ -6,6 +6,7 @@
 #include "include/assay_engine.h"
 #include "src/base/program/program.h"
 #include "src/base/vm/code.h"
+#include "src/base/vm/device_heap.h"
 
 namespace assay::binding {
 
@@ -35,9 +36,10 @@ class Storages {
 
 /// The launch, of the module kModuleOfOne. Throws BadInput where its arguments do not fit the entry.
 Launch launch_of(const assay_module&, const assay_launch&);
-/// Storages that addresses in the arguments reach, or that are variables which the entry names, and in turn
-/// those that addresses in them reach.
-std::vector<bool> reached(const Launch&, const vm::Code&, const Storages&);
+/// Storages that addresses in the arguments or in objects of the device's heap reach, or that are variables
+/// which the entry names, and in turn those that addresses in them reach.
+std::vector<bool> reached(const Launch&, const vm::Code&, const Storages&,
+                          const vm::DeviceHeap* heap = nullptr);
 /// A storage's bytes: the tensor that fills it, or its elements in a row.
 Tensor contents_of(const assay_array&, const std::string& name);
 

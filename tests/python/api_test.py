@@ -205,7 +205,10 @@ def test_a_token_is_replayed_as_the_command_line_does(tmp_path):
     if not PROGRAM.exists():
         pytest.skip("the program is not built")
     ran = subprocess.run(
-        [PROGRAM, "replay", TOKEN, "--backend", "vm", "--json", tmp_path / "v.json"], capture_output=True, text=True
+        ["assay", "replay", TOKEN, "--backend", "vm", "--json", tmp_path / "v.json"],  # found by PATH: named so in its lines
+        env={**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
     )
     document = json.loads((tmp_path / "v.json").read_text())
     assert str(assay.results.Verification.from_json(document)) == ran.stdout

@@ -30,8 +30,8 @@ def test_others_are_judged_token_by_token_with_gradients_of_gates_as_sums():
     assert "no launch multiplies matrices" in said["why"]
 
 
-@pytest.mark.parametrize("operator, preset", [("kda", "triton-kda-chunk"), ("delta_rule", "triton-delta-chunk")])
-def test_delta_rules_are_judged_by_their_own_presets(operator, preset):
+@pytest.mark.parametrize("operator, preset", [("kda", "triton-kda-chunk"), ("delta_rule", "triton-delta-chunk"), ("gsa", "triton-gsa-chunk")])
+def test_delta_rules_and_slots_are_judged_by_their_own_presets(operator, preset):
     assert program_arithmetic.of(Operator(operator), [Module(HEAD + PRODUCT)])["arithmetic"] == preset
 
 
@@ -40,6 +40,6 @@ def test_delta_rules_token_by_token_store_what_they_write_for_gradients():
     assert said["preset"] == "fp32-recurrent" and said["backward"]["state"]["write"].startswith("u")
 
 
-@pytest.mark.parametrize("operator, modules", [("gla", []), ("delta_rule", []), ("gsa", [Module(HEAD + PRODUCT)])])
+@pytest.mark.parametrize("operator, modules", [("gla", []), ("delta_rule", []), ("hgrn", [Module(HEAD + PRODUCT)]), ("gsa", [MODULE])])
 def test_where_no_preset_is_whole_nothing_is_said(operator, modules):
     assert program_arithmetic.of(Operator(operator), modules) == {}

@@ -56,6 +56,18 @@ def test_tensors_say_that_they_are_on_the_gpu_in_every_thread(machine):
         torch.cuda.CUDAGraph()
 
 
+def test_optimizers_step(machine):
+    layer = torch.nn.Linear(4, 4).to("cuda")
+    for kind in (torch.optim.AdamW, torch.optim.SGD):
+        optimizer = kind(layer.parameters(), lr=0.1)
+        before = layer.weight.detach().clone()
+        layer(torch.ones(2, 4, device="cuda")).sum().backward()
+        optimizer.step()
+        assert not torch.equal(layer.weight, before)
+    if hasattr(torch, "accelerator"):
+        assert str(torch.accelerator.current_accelerator()) == "cuda" and torch.accelerator.device_count() == 1
+
+
 def test_afterwards_torch_is_as_before():
     before = torch.cuda.is_available(), torch.empty, torch.Tensor.to
     with assay.triton.machine("A100"):

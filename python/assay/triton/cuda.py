@@ -82,9 +82,22 @@ def install(patches, torch, gpu, devices):
             patches.set(cuda, name, _like(getattr(cuda, name, None), answer))
     for module, name in ((cuda.random, "get_rng_state"), (cuda.random, "set_rng_state")):
         patches.set(module, name, answers[name])
+    _install_accelerator(patches, torch, answers)
     if torch.version.cuda is None:
         patches.set(torch.version, "cuda", "12.8")
     _install_autocast(patches, torch)
+
+
+def _install_accelerator(patches, torch, answers):
+    """`torch.accelerator`, where this version has it, says of the device what `torch.cuda` says; optimizers ask it."""
+    accelerator = getattr(torch, "accelerator", None)
+    same = {name: answers[name] for name in ("is_available", "device_count", "current_stream", "set_stream", "synchronize", "empty_cache")}
+    index = {name: answers["current_device"] for name in ("current_device_index", "current_device_idx")}
+    choose = {name: answers["set_device"] for name in ("set_device_index", "set_device_idx")}
+    device = {"current_accelerator": lambda check_available=False: torch.device("cuda")}
+    for name, answer in {**same, **index, **choose, **device}.items():
+        if hasattr(accelerator, name):
+            patches.set(accelerator, name, answer)
 
 
 def _jiterator():
@@ -198,6 +211,9 @@ def _streams(torch, devices):
 
         def synchronize(self):
             pass
+
+        def is_capturing(self):
+            return False
 
         wait_event = wait_stream = lambda self, other: None
 
