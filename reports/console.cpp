@@ -144,7 +144,7 @@ size_t Console::width() const {
 
 std::string Console::command(const std::string& text) {
   constexpr std::string_view kName = "assay ";
-  const char* const started = std::getenv("ASSAY_STARTED_AS");  // by the launcher
+  const char* const started = std::getenv("ASSAY_STARTED_AS");  // set by main, or the launcher
   if (!started || !*started || !text.starts_with(kName)) return text;
   return std::string(started) + " " + text.substr(kName.size());
 }

@@ -58,6 +58,9 @@ std::string sparkline(const std::vector<double>& ratios) {
 /// What a reader of the first screen wants: of each kernel its cases, its worst error over bound, its
 /// findings.
 std::string kernels_section(const json& run) {
+  std::map<std::string, std::string> formats;  // of the run, as they are shown
+  for (const json& row : field_of(run, "tightness"))
+    formats.try_emplace(text_of(row, "dtype"), escape_markup(text_of(row, "dtype")));
   std::string rows;
   for (const json& name : field_of(run, "kernels")) {
     const std::string kernel = exact_decimal(name);
@@ -66,6 +69,7 @@ std::string kernels_section(const json& run) {
       if (text_of(row, "feature") == "kernel" && text_of(row, "value") == kernel)
         cases = field_of(row, "cases");
     std::vector<double> ratios;
+    std::map<std::string, json> of_format;  // its largest
     int64_t undecided = 0;
     std::string at;
     for (const json& row : field_of(run, "tightness")) {
@@ -73,7 +77,10 @@ std::string kernels_section(const json& run) {
       undecided += count_of(row, "undecided");
       if (count_of(row, "cases") == 0) continue;
       const json& ratio = field_of(row, "max_ratio");
-      const double value = ratio.is_number() ? ratio.get<double>() : HUGE_VAL;
+      const auto size_of = [](const json& x) { return x.is_number() ? x.get<double>() : HUGE_VAL; };
+      const double value = size_of(ratio);
+      const auto [known, is_new] = of_format.try_emplace(text_of(row, "dtype"), ratio);
+      if (!is_new && value > size_of(known->second)) known->second = ratio;
       if (ratios.empty() || value > *std::max_element(ratios.begin(), ratios.end())) {
         worst = ratio;
         at = fmt::format("{} {}", text_of(row, "output"), text_of(row, "dtype"));
@@ -88,19 +95,17 @@ std::string kernels_section(const json& run) {
       return text_of(finding, "kernel") == kernel;
     });
     rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(kernel))) + number_cell(cases) +
-            number_cell(worst, worst.is_number() && worst.get<double>() > 1) + "<td>" + sparkline(ratios) +
-            "</td>" + text_cell(at) + number_cell(json(undecided)) + number_cell(json(found), found > 0) +
-            "</tr>\n";
+            number_cell(worst, worst.is_number() && worst.get<double>() > 1);
+    for (const auto& [dtype, shown] : formats)
+      rows += of_format.contains(dtype) ? number_cell(of_format.at(dtype)) : text_cell("-");
+    rows += "<td>" + sparkline(ratios) + "</td>" + text_cell(at) + number_cell(json(undecided)) +
+            number_cell(json(found), found > 0) + "</tr>\n";
   }
-  return table("",
-               {{"kernel"},
-                {"cases", true},
-                {"worst error/bound", true},
-                {"all, the largest first"},
-                {"worst at"},
-                {"outputs undecided", true},
-                {"findings", true}},
-               rows);
+  std::vector<Column> columns{{"kernel"}, {"cases", true}, {"worst error/bound", true}};
+  for (const auto& [dtype, shown] : formats) columns.push_back({shown, true});
+  columns.insert(columns.end(),
+                 {{"all, the largest first"}, {"worst at"}, {"outputs undecided", true}, {"findings", true}});
+  return table("", columns, rows);
 }
 
 /// What was checked of each kernel, and failed.

@@ -39,6 +39,13 @@ std::string fact_of(const json& verification) {
   return line.empty() ? text_of(verification, "cause") : line;
 }
 
+/// Is a line of a list that of the place?
+bool is_at(const json& line, const json& place) {
+  const json& where = field_of(line, "where");
+  return text_of(where, "file") == text_of(place, "file") &&
+         count_of(where, "line") == count_of(place, "line");
+}
+
 /// The verdict in a sentence, the named cause with its advice, the line.
 std::string lead(const json& verification) {
   const std::string verdict = text_of(verification, "verdict");
@@ -57,7 +64,8 @@ std::string lead(const json& verification) {
     const int64_t line = count_of(place, "line");
     std::string text = origin.is_null() ? "" : text_of(origin, "source_text");
     const json& lines = field_or_null(verification, "lines");
-    if (text.empty() && lines.is_array() && !lines.empty()) text = text_of(field_of(lines[0], "at"), "text");
+    if (text.empty() && lines.is_array() && !lines.empty() && is_at(field_of(lines[0], "at"), place))
+      text = text_of(lines[0]["at"], "text");
     out += fmt::format("<p><code>{}{}</code></p>\n", escape_markup(text_of(place, "file")),
                        line > 0 ? fmt::format(":{}", line) : "");
     if (!text.empty()) out += fmt::format("<pre><code>{}</code></pre>\n", escape_markup(text));

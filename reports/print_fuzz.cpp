@@ -93,12 +93,9 @@ void print_kernels(const Console& console, const FuzzRun& run) {
   console.table(lines, 10);
   for (const char* const text :
        {"bf16, fp16, fp32: the largest error over its proved bound, above 1 is a fault",
-        "tightness: the same before the output itself is rounded, of the loosest output, decay and length "
-        "(--details)",
+        "tightness: the same before the output's own rounding, of the loosest output, decay and length",
         "branches: sides of guards taken; inputs: combinations of optional ones",
-        "pairs: of features (formats, sizes, decay, inputs, direction, layout, values), of those that the "
-        "kernel "
-        "takes"})
+        "pairs: of features (formats, sizes, decay, inputs, direction, layout, values) that it takes"})
     console.prose(console.styled(Style::dim, text));
   if (any_undecided)
     console.prose(console.styled(Style::dim,

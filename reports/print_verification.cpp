@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "reference/operator.h"
 #include "reports/section.h"
 #include "src/case/parameters.h"
 #include "src/result/finding_kind.h"
@@ -25,15 +26,26 @@ std::string packing_text(const std::vector<int64_t>& offsets) {
   return fmt::format(", {} packed sequences", offsets.size() - 1);
 }
 
+/// Of a kernel by another name than its operator's nothing is known here: it is taken to have gates.
+bool may_have_gates(const Case& c) {
+  const std::string operator_name = c.kernel.substr(0, c.kernel.find('.'));
+  for (const Operator& op : operators())
+    if (op.name == operator_name)
+      return std::any_of(op.inputs.begin(), op.inputs.end(),
+                         [](const ArgumentSpec& spec) { return spec.role == Role::log_decay; });
+  return true;
+}
+
 std::string case_text(const Verification& v) {
   if (v.program) return fmt::format("{}", fmt::join(v.program->launches, "; "));
   const Case& c = v.case_;
-  std::string text =
-      fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
+  const bool gates = may_have_gates(c);
+  std::string text = fmt::format("{}  {}", sizes_text(c), format(c.dtype).name);
+  if (gates) text += fmt::format(", gate {}", format(c.gate_dtype).name);
   if (v.token.empty())
     text += v.replay.starts_with("assay.") ? ", tensors of the caller" : ", inputs from a file";  // not drawn
   else
-    text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
+    text += fmt::format("{}, values {}, seed {}", gates ? ", decay " + c.decay : "", c.values, c.seed);
   if (c.scale) text += fmt::format(", scale {}", *c.scale);
   if (!c.parameters.empty()) text += fmt::format(", {}", parameters_text(c.parameters));
   if (!c.layout.empty()) text += fmt::format(", layout {}", c.layout);

@@ -32,6 +32,7 @@ __all__ = [
 
 '''
 WIDTH = 118
+LEAST_OF_A_BASE = 5  # fields: a class that has all of another one's is derived from it
 
 
 def camel(name):
@@ -72,6 +73,7 @@ class Generator:
     def __init__(self, schema):
         self.definitions = schema["$defs"]
         self.documents = [row["$ref"].rsplit("/", 1)[1] for row in schema["oneOf"]]
+        self.schemas = {}  # name of a class -> its schema
         self.lists = {}  # key -> the lists of words that fields of this name have
         for _ in range(2):  # the second time all lists are known
             self.choices = {}  # "Literal[...]" -> its name
@@ -116,9 +118,16 @@ class Generator:
         if name in self.classes:
             return
         self.classes[name] = None  # no class contains itself
+        self.schemas[name] = schema
         required = set(schema.get("required", []))
+        base = self.base(schema)
+        if base:
+            self.record(base, self.schemas[base], False)
+        inherited = self.schemas[base]["properties"] if base else {}
         fields, said, absent, keys = [], [], [], {}
         for key, value in schema.get("properties", {}).items():
+            if key in inherited:
+                continue
             annotation = self.annotation(name, key, value)
             python = identifier(key)
             default = ""
@@ -134,12 +143,27 @@ class Generator:
                 said.append(f"{python}: {value['description']}.")
             if python != key:
                 keys[python] = key
-        base = "Document" if is_document else "Record"
-        base += f', absent="{" ".join(absent)}"' if absent else ""
-        base += f", keys={json.dumps(keys)}" if keys else ""
-        text = f"class {name}({base}):\n" + self.documentation(schema.get("description", ""), said) + joined(fields)
+        head = ", ".join([*(["Document"] if is_document else []), *([base] if base else [])]) or "Record"
+        head += f', absent="{" ".join(absent)}"' if absent else ""
+        head += f", keys={json.dumps(keys)}" if keys else ""
+        text = f"class {name}({head}):\n" + self.documentation(schema.get("description", ""), said) + joined(fields)
         del self.classes[name]
         self.classes[name] = text
+
+    def base(self, schema):
+        """The class of most fields, all of which an object of the schema has too."""
+        own, required = schema.get("properties", {}), set(schema.get("required", []))
+
+        def is_part(other):
+            fields = other.get("properties", {})
+            return (
+                LEAST_OF_A_BASE <= len(fields) < len(own)
+                and all(own.get(key) == value for key, value in fields.items())
+                and set(other.get("required", [])) == required & fields.keys()
+            )
+
+        found = [name for name, other in self.schemas.items() if is_part(other)]
+        return max(found, key=lambda name: len(self.schemas[name]["properties"]), default=None)
 
     @staticmethod
     def documentation(summary, said):

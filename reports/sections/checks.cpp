@@ -13,6 +13,19 @@ namespace assay::sections {
 
 using nlohmann::json;
 
+namespace {
+
+/// "race: .. - no finding: .." of what a check met that is none.
+json dismissed_lines(const json& report) {
+  json lines = json::array();
+  for (const json& dismissed : field_or_null(report, "dismissed"))
+    lines.push_back(fmt::format("{}: {} - no finding: {}", text_of(dismissed, "kind"),
+                                text_of(dismissed, "message"), text_of(dismissed, "reason")));
+  return lines;
+}
+
+}  // namespace
+
 extern const Section checks = {
     .field = "checks",
     .later = true,
@@ -21,7 +34,8 @@ extern const Section checks = {
           json lines = json::array();
           for (const json& finding : field_of(report, "findings"))
             lines.push_back(text_of(finding, "kind") + ": " + text_of(finding, "message"));
-          return html::list_section(lines, level, "What the checks on the machine found");
+          return html::list_section(lines, level, "What the checks on the machine found") +
+                 html::list_section(dismissed_lines(report), level, "What they met, and is no finding");
         },
     .markdown =
         [](const json& report) {
@@ -29,6 +43,8 @@ extern const Section checks = {
           for (const json& finding : field_of(report, "findings"))
             out += fmt::format("- **{}** {}\n", escape_markdown(text_of(finding, "kind")),
                                escape_markdown(text_of(finding, "message")));
+          for (const json& line : dismissed_lines(report))
+            out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
           return out;
         },
     .print =
@@ -55,6 +71,11 @@ extern const Section checks = {
             text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
           if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);
           console.line(console.styled(Style::dim, text));
+          for (const DismissedFinding& d : v.checks->dismissed)
+            console.line(console.styled(
+                Style::dim,
+                fmt::format("no finding, a {} met {} time{} at {}: {}", name_of(d.met.kind), d.met.count,
+                            d.met.count == 1 ? "" : "s", short_place(d.met.at.where), d.reason)));
         },
     .plain =
         [](const json& report) {

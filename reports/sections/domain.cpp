@@ -1,4 +1,5 @@
-// Inputs outside the operator's domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0". Then nothing is run.
+// Inputs outside the operator's domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0". Then nothing is run; or, where
+// inputs make states grow, what no bound follows is not judged.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

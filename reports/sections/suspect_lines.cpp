@@ -64,6 +64,7 @@ extern const Section suspect_lines = {
                                text_of(line, "reason"));
           return out;
         },
+    .place = [](const json& lines) { return field_of(link_of(lines[0]), "where"); },
 };
 
 }  // namespace assay::sections

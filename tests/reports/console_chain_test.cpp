@@ -2,19 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include "tests/reports/console_text.h"
 
 namespace assay {
 namespace {
 
 std::string printed(void (*print)(const Console&, const SourceLocation&), const SourceLocation& where) {
-  std::FILE* const file = std::tmpfile();
-  print(Console(file), where);
-  std::rewind(file);
-  std::string text;
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
-  std::fclose(file);
-  return text;
+  return test::printed([&](const Console& console) { print(console, where); });
 }
 
 std::string frames_of(const SourceLocation& where) {

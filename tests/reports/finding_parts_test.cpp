@@ -21,12 +21,14 @@ TEST(FindingParts, ThePlaceIsTheBestOneKnown) {
   v["checks"] = {
       {"findings",
        {{{"kind", "race"}, {"check", "races"}, {"message", "m"}, {"at", {{"where", where("check.cu")}}}}}}};
+  v["lines"][0]["at"]["where"] = where("suspect.cu");
   v["slice"]["chain"][0]["at"]["where"] = where("slice.cu");
   v["shadow"]["lines"][0]["where"] = where("shadow.cu");
   v["entry"] = where("entry.cu");
   const std::pair<const char*, const char*> table[] = {{"kernels/gla/chunk.cu", "origin"},
                                                        {"trap.cu", "trap"},
                                                        {"check.cu", "checks"},
+                                                       {"suspect.cu", "lines"},
                                                        {"slice.cu", "slice"},
                                                        {"shadow.cu", "shadow"},
                                                        {"entry.cu", "entry"}};

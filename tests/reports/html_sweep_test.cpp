@@ -8,7 +8,7 @@
 #include "reports/markup.h"
 #include "reports/page_text.h"
 #include "reports/sweep_answers.h"
-#include "tests/reports/well_formed.h"
+#include "tests/reports/page_elements.h"
 #include "tests/result/sample_sweep.h"
 
 namespace assay {
@@ -17,11 +17,7 @@ namespace html_sweep_test {
 using nlohmann::json;
 
 std::vector<test::Element> elements(const json& sweep) {
-  std::string page = render_html(sweep), error;
-  page.erase(page.find(text::vega()), text::vega().size());  // not ours
-  std::vector<test::Element> found = test::read_markup(page, true, &error);
-  EXPECT_EQ(error, "");
-  return found;
+  return test::elements(test::own_text(sweep));
 }
 
 TEST(HtmlSweep, SaysEveryAnswerAndTheVerdict) {

@@ -11,7 +11,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
-#include "tests/reports/well_formed.h"
+#include "tests/reports/page_elements.h"
 #include "tests/result/sample_result.h"
 
 namespace assay {
@@ -19,20 +19,8 @@ namespace html_test {
 
 using nlohmann::json;
 
-/// The page without the charting library, which is not ours.
-std::string own_text(const json& result) {
-  std::string page = render_html(result);
-  const size_t at = page.find(text::vega());
-  EXPECT_NE(at, std::string::npos);
-  return page.erase(at, text::vega().size());
-}
-
-std::vector<test::Element> elements(const std::string& page) {
-  std::string error;
-  std::vector<test::Element> found = test::read_markup(page, true, &error);
-  EXPECT_EQ(error, "");
-  return found;
-}
+using test::elements;
+using test::own_text;
 
 json embedded(const std::string& page) {
   for (const test::Element& element : elements(page)) {
@@ -200,60 +188,9 @@ TEST(Html, ChartsPointAtTheNumbersOfTheResult) {
   }
 }
 
-TEST(Html, ALongFieldIsFoldedAndKeepsItsLargestAndItsNonFiniteValues) {
-  json sample = test::passed_verification(43884);
-  json& values = sample["outputs"][0]["fields"][0]["max_ratio"];
-  values[30001] = 7.5;
-  values[43883] = "inf";
-  const json field = html::chart_data(sample)["outputs"][0]["fields"][0];
-  const int64_t per = field["elements_per_point"];
-  ASSERT_LE(field["max_ratio"].size(), static_cast<size_t>(html::kPointsPerField));
-  ASSERT_EQ(field["max_ratio"].size(), static_cast<size_t>((43884 + per - 1) / per));
-  for (size_t point = 0; point < field["max_ratio"].size(); ++point) {
-    double largest = 0;
-    for (size_t i = point * per; i < std::min<size_t>((point + 1) * per, 43884); ++i) {
-      if (values[i].is_number()) largest = std::max(largest, values[i].get<double>());
-    }
-    const bool last = point == field["max_ratio"].size() - 1;
-    EXPECT_EQ(field["max_ratio"][point], last ? json("inf") : json(largest));
-  }
-}
-
 TEST(Html, StaysUnderThreeMegabytes) {
   EXPECT_LT(render_html(test::passed_verification(1 << 20)).size(), 3u << 20);
   EXPECT_LT(render_html(test::fuzz_run(500)).size(), 3u << 20);
-}
-
-TEST(Html, ListsEveryFindingEvenWhereItIsNotShownInFull) {
-  const json run = test::fuzz_run(html::kFindingsInFull + 7);
-  int rows = 0, in_full = 0;
-  for (const test::Element& element : elements(own_text(run))) {
-    if (element.name == "code" && element.text.starts_with("assay replay ")) ++rows;
-    if (element.attribute("id").starts_with("finding-")) ++in_full;
-  }
-  EXPECT_EQ(in_full, html::kFindingsInFull);
-  EXPECT_EQ(rows, html::kFindingsInFull + 7 + html::kFindingsInFull);
-}
-
-TEST(Html, SaysWhereANanWasBorn) {
-  const std::string page = own_text(test::nan_verification());
-  for (const char* text : {"exp-overflow", "kernels/gla/chunk.cu:142", "g[b=0,t=16,h=0,k=3]", "-88.7",
-                           "mask-after-exponential", "0x7fc0", "out-of-bounds", "same-bits-twice",
-                           "assay replay gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0",
-                           "weight = exp2f(x) * (j &lt;= i);"}) {
-    EXPECT_NE(page.find(text), std::string::npos) << text;
-  }
-}
-
-TEST(Html, SaysWhatStandsBehindAnElementWhichLinesRoundAndHowNearTheEdgesAre) {
-  const std::string page = own_text(test::nan_verification());
-  for (const char* text :
-       {"Behind <code>o[b=0,t=16,h=0,v=3]</code>", "3 of 12 blocks", "sum += a &lt; b;",
-        "Every distinct origin", "Which roundings made them", "within 1.5 of overflow (threshold 128)"})
-    EXPECT_NE(page.find(text), std::string::npos) << text;
-  const std::string clean = own_text(test::passed_verification());
-  for (const char* text : {"Behind <code>", "Every distinct origin", "Which roundings made them"})
-    EXPECT_EQ(clean.find(text), std::string::npos) << text;
 }
 
 TEST(Html, RefusesWhatIsNoResult) {

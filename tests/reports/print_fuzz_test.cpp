@@ -3,23 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
 
 #include "fuzz/coverage.h"
 #include "reports/html.h"
+#include "tests/reports/console_text.h"
 #include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {
 
 std::string printed(const FuzzRun& run, bool details) {
-  std::FILE* file = std::tmpfile();
-  print_fuzz_run(Console(file), run, details);
-  std::string text(static_cast<size_t>(std::ftell(file)), '\0');
-  std::rewind(file);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
+  return test::printed([&](const Console& console) { print_fuzz_run(console, run, details); });
 }
 
 Verification judged(const std::string& token, double ratio, int64_t undecided) {

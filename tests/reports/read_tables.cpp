@@ -42,6 +42,17 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
+/// References of markup as the characters that they stand for.
+std::string resolved(std::string_view text) {
+  std::string out(text);
+  const std::pair<std::string_view, std::string_view> references[] = {
+      {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}};
+  for (const auto& [reference, character] : references)
+    for (size_t at = out.find(reference); at != out.npos; at = out.find(reference, at + 1))
+      out.replace(at, reference.size(), character);
+  return out;
+}
+
 }  // namespace
 
 Rows read_csv(const std::string& text) {
@@ -92,6 +103,22 @@ Rows read_page_numbers(const std::string& page, std::string_view id) {
     in_cell = behind && element.name == "td";
   }
   std::erase_if(rows, [](const auto& row) { return row.empty(); });
+  return rows;
+}
+
+Rows read_page_rows(std::string_view markup) {
+  Rows rows;
+  bool in_cell = false;
+  while (!markup.empty()) {
+    const size_t end = markup.find(markup[0] == '<' ? '>' : '<');
+    const std::string_view part = markup.substr(0, markup[0] == '<' ? end + 1 : end);
+    markup.remove_prefix(part.size());
+    const bool cell = part.starts_with("<td") || part.starts_with("<th ") || part == "<th>";
+    if (part == "<tr>") rows.emplace_back();
+    if (cell) rows.at(rows.size() - 1).emplace_back();
+    if (cell || part == "</td>" || part == "</th>") in_cell = cell;
+    if (in_cell && part[0] != '<') rows.back().back() += resolved(part);
+  }
   return rows;
 }
 

@@ -19,4 +19,8 @@ Rows read_markdown_table(const std::string& text, std::string_view head);
 /// The exact values of the numbers of each table row of a page, behind the element with the id.
 Rows read_page_numbers(const std::string& page, std::string_view id);
 
+/// The rows of all tables in a page or a part of one, heads too: of each cell what a reader sees, without
+/// tags, references resolved.
+Rows read_page_rows(std::string_view markup);
+
 }  // namespace assay::test

@@ -39,6 +39,7 @@ TEST(Sarif, WithoutAnOriginTheTrapGivesTheLineAndWithoutBothThereIsNone) {
   EXPECT_EQ(result["locations"][0]["physicalLocation"]["region"]["startLine"], 77);
   v["trap"] = nullptr;
   v["slice"] = nullptr;
+  v["lines"] = json::array();
   v["shadow"] = nullptr;
   v["properties_failed"] = json::array();
   v["cause"] = "violation/o";
