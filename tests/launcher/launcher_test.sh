@@ -86,6 +86,22 @@ expect 'test hands its options to ctest' called '-R numerics'
 expect 'the closing line of ctest stays' is "$output" '100% tests passed, 0 tests failed out of 3'
 expect 'test has the status of ctest' is "$status" 0
 expect 'a plain test is short' called 'scale 1, long 0'
+
+mkdir -p "$tree/tests/vm" "$tree/tests/docs"
+echo 'assay_test(vm_test SOURCES a_test.cpp)' >"$tree/tests/vm/CMakeLists.txt"
+echo 'add_test(NAME docs_test COMMAND python3)' >"$tree/tests/docs/CMakeLists.txt"
+: >"$tree/calls.log"
+run test vm -R checks
+expect "a folder's tests are built, and the program" called 'tests/vm/all assay'
+expect 'they are run by their label, without campaigns' called '-L ^vm$ -R checks -LE ^long$'
+expect 'nothing else is built' is "$(grep -cE 'ninja.* all( |$)' "$tree/calls.log")" 0
+: >"$tree/calls.log"
+run test docs --long
+expect 'where tests are no programs of their own all is built' called "--quiet all"
+expect '--long has the campaigns too' is "$(grep -c -- -LE "$tree/calls.log")" 0
+run test nothing
+expect 'what is no folder is named, and those there are' said 'tests/nothing is no folder of tests; there are: docs vm'
+expect 'and is bad input' is "$status" 2
 run wheel "$tree/made"
 expect 'the wheel has what packages have' called 'assay_package'
 expect 'the wheel is made of it' called "wheel_backend.py $tree/build/release/wheel/libassay.so $tree/build/release/wheel/standin $tree/made"

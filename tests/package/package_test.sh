@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The archive that `./assay package` makes: at most 25 MB; nothing needed but the C library, no symbol newer than glibc 2.34;
-# licences inside; from nothing but it, a verdict, in two seconds of processor time with the start; programs run on the
-# stand-in that it holds; a C program by find_package and by pkg-config.
+# The archive that `./assay package` makes: at most 25 MB, as the .deb and the wheel beside it; nothing needed but the C
+# library, no symbol newer than glibc 2.34; licences inside; from nothing but it, a verdict, in two seconds of processor time
+# with the start; programs run on the stand-in that it holds; a C program by find_package and by pkg-config.
 # $1: the folder of archives, $2: the root of the tree. Skipped (77) where no archive was made.
 set -euo pipefail
 packages=$1 root=$2
@@ -14,10 +14,14 @@ wrong() { echo "FAILED: $*"; failures=$((failures + 1)); }
 
 bytes=$(stat -c %s "$archive")
 ((bytes <= 25000000)) || wrong "$archive is $bytes bytes"
+# The .deb beside it, and the wheel where one was made.
+while read -r other; do
+  ((other_bytes = $(stat -c %s "$other"), other_bytes <= 25000000)) || wrong "$other is $other_bytes bytes"
+done < <(find "$packages" "$root/build/dist" -maxdepth 1 \( -name 'assay*.deb' -o -name 'assay-*.whl' \) 2>/dev/null)
 tar -xJf "$archive" --strip-components=1 -C "$work"
 for file in bin/assay lib/libassay.so include/assay_kernels.h lib/cmake/assay/assayConfig.cmake lib/pkgconfig/assay.pc share/man/man1/assay.1 \
   share/bash-completion/completions/assay lib/assay/standin/libassay_cuda.so lib/assay/standin/libassay_watch.so \
-  lib/assay/standin/libcudart.so.13 share/doc/assay/LICENSE share/doc/assay/licences/libmpfr6.txt; do
+  lib/assay/standin/libcudart.so.13 share/assay/mpi/assay_mpi.c share/doc/assay/LICENSE share/doc/assay/licences/libmpfr6.txt; do
   [[ -s $work/$file ]] || wrong "no $file"
 done
 
