@@ -72,40 +72,23 @@ double norm_of_tokens(const DeltaSlice& f, int64_t first, int64_t tokens) {
 }
 
 DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underflow)
-    : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow) {
-  if (!in_chunks(a)) return;
-  for (int64_t t = 0; t < f.T; t += a.chunk)
-    wholes_.push_back(norm_of_tokens(f, t, std::min(a.chunk, f.T - t)));
-  updates_ = residuals_ = TileMatrix(f.T, f.V);
+    : ChunkStates({f.T, f.K, f.V}, a, underflow), slice_(f) {}
+
+double DeltaStates::norm_of_tokens(int64_t first, int64_t tokens) const {
+  return assay::norm_of_tokens(slice_, first, tokens);
 }
 
-NormState DeltaStates::found_by(int64_t t, const NormState& s) const {
-  NormState y = s;
-  if (!in_chunks(arithmetic_) || t % arithmetic_.chunk != 0) return y;
-  finish(y), recurrence_.enter_chunk(y, wholes_[static_cast<size_t>(t / arithmetic_.chunk)]);
-  return y;
-}
-
-void DeltaStates::finish(NormState& s) const {
-  if (s.in_chunk()) recurrence_.leave_chunk(s);
-}
-
-double DeltaStates::residual(int64_t t, int64_t j) const {
-  return in_chunks(arithmetic_) ? residuals_(t, j) : 0;
-}
-
-void DeltaStates::advance(int64_t t, NormState& s) {
+void DeltaStates::step(int64_t t, NormState& s) const {
   const DeltaFactors token(slice_, t);
-  const NormStep step = token.forward(slice_, t);
-  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, s);
-  if (t % arithmetic_.chunk == 0) s = found_by(t, s);
-  if (t == taken_) take_tile(t, s);
-  recurrence_.advance_in_chunk(step, token.rho, token.contraction, updates_.row(t), residuals_.row(t), s);
+  recurrence_.advance(token.forward(slice_, t), token.rho, s);
 }
 
-void DeltaStates::take_tile(int64_t first, const NormState& s) {
-  const int64_t in_chunk = first % arithmetic_.chunk;
-  const int64_t n = std::min({tile_tokens(arithmetic_), arithmetic_.chunk - in_chunk, slice_.T - first});
+void DeltaStates::step_in_chunk(int64_t t, const double* update, const double* residual, NormState& s) const {
+  const DeltaFactors token(slice_, t);
+  recurrence_.advance_in_chunk(token.forward(slice_, t), token.rho, token.contraction, update, residual, s);
+}
+
+TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) const {
   const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
   const BoundModel model(arithmetic_);
   PassingState passing(s, slice_.K, slice_.V, model);
@@ -123,59 +106,41 @@ void DeltaStates::take_tile(int64_t first, const NormState& s) {
   }
   TileUpdates made = updates_of(tile_of(slice_, first, tokens, arithmetic_), reads, arithmetic_, s.declared);
   forbid_rates_by_channel(slice_, made);
-  std::copy(made.update.values.begin(), made.update.values.end(), updates_.row(first));
-  std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
-  taken_ = first + n;
+  return made;
 }
 
 DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
                              double underflow)
-    : slice_(f), d_o_(d_o), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), first_(f.T) {}
+    : ChunkAdjoints({f.T, f.K, f.V}, f.q, d_o, f.p.scale, a, underflow), slice_(f) {}
 
-void DeltaAdjoints::finish(NormState& s) const {
-  if (s.in_chunk()) recurrence_.leave_chunk(s);
+double DeltaAdjoints::norm_of_tokens(int64_t first, int64_t tokens) const {
+  return assay::norm_of_tokens(slice_, first, tokens);
 }
 
-void DeltaAdjoints::read_out(int64_t t, NormState& G) {
-  const double* zeros = slice_.zeros.data();
-  // A step with weights one that reads nothing.
-  const NormStep step{zeros, zeros, zeros, row(slice_.q, t), row(d_o_, t), slice_.p.scale};
-  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, {1}, G);
-  if (t + 1 == slice_.T || (t + 1) % arithmetic_.chunk == 0) {
-    const int64_t first = t - t % arithmetic_.chunk;
-    finish(G), recurrence_.enter_chunk(G, norm_of_tokens(slice_, first, t + 1 - first));
-  }
-  if (t < first_) take_tile(t, G);
-  recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, G);
-}
-
-void DeltaAdjoints::advance(int64_t t, NormState& G) {
+void DeltaAdjoints::step(int64_t t, NormState& G) const {
   const DeltaFactors token(slice_, t);
-  const NormStep step = token.backward(slice_, t);
-  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, token.rho, G);
-  const int64_t i = first_ + updates_.rows - 1 - t;
-  std::vector<double> entering(static_cast<size_t>(slice_.V));
-  for (size_t j = 0; j < entering.size(); ++j)
-    entering[j] = std::fabs(token.rates[0]) * residuals_(i, static_cast<int64_t>(j)) * kUp;
-  recurrence_.advance_in_chunk(step, token.rho, token.contraction, updates_.row(i), entering.data(), G);
+  recurrence_.advance(token.backward(slice_, t), token.rho, G);
 }
 
-double DeltaAdjoints::residual(int64_t t, int64_t j) const {
-  return in_chunks(arithmetic_) ? residuals_(first_ + residuals_.rows - 1 - t, j) : 0;
+void DeltaAdjoints::step_in_chunk(int64_t t, const double* update, const double* residual,
+                                  NormState& G) const {
+  const DeltaFactors token(slice_, t);
+  std::vector<double> entering(residual, residual + slice_.V);
+  for (double& x : entering) x = std::fabs(token.rates[0]) * x * kUp;
+  recurrence_.advance_in_chunk(token.backward(slice_, t), token.rho, token.contraction, update,
+                               entering.data(), G);
 }
 
-void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
-  first_ = last - last % arithmetic_.chunk % tile_tokens(arithmetic_);
-  const int64_t n = last - first_ + 1;
-  const std::vector<DeltaFactors> tokens = factors_of(slice_, first_, n);
+TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) const {
+  const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
   const BoundModel model(arithmetic_);
   PassingState passing(G, slice_.K, slice_.V, model);
   TileReads reads = empty_reads(n, slice_.V);
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t t = last - i;
-    const DeltaFactors& token = tokens[static_cast<size_t>(t - first_)];
+    const int64_t t = first + n - 1 - i;
+    const DeltaFactors& token = tokens[static_cast<size_t>(t - first)];
     const double beta = std::fabs(token.rates[0]);
-    passing.write(row(slice_.q, t), row(d_o_, t), slice_.p.scale);
+    passing.write(row(readers_, t), row(d_o_, t), scale_);
     passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
     passing.decay(token.g.data());
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
@@ -184,15 +149,15 @@ void DeltaAdjoints::take_tile(int64_t last, const NormState& G) {
     reads.contractions.back().gain *= beta;
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
   }
-  const DeltaTile tile = tile_of(slice_, first_, tokens, arithmetic_).backwards();
+  const DeltaTile tile = tile_of(slice_, first, tokens, arithmetic_).backwards();
   TileUpdates made = updates_of(tile, reads, arithmetic_, G.declared);
   // What enters is beta times it.
   for (int64_t i = 0; i < n; ++i) {
-    const double beta = std::fabs(tokens[static_cast<size_t>(last - i - first_)].rates[0]);
+    const double beta = std::fabs(tokens[static_cast<size_t>(n - 1 - i)].rates[0]);
     for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp;
   }
   forbid_rates_by_channel(slice_, made);
-  updates_ = made.update, residuals_ = made.residual;
+  return made;
 }
 
 }  // namespace assay

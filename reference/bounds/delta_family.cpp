@@ -19,7 +19,7 @@
 //   dk = G u - S' dr      the adjoint's readout, of both sums together
 //   dg = <S', G - k dr^T> `inner` for the difference, `gate_readout` for the sum
 //   dq as o, by the state's readout
-// each per the sum of its paths, which in chunks begin at the chunk's start (delta_chunk.h), else per |S|,
+// each per the sum of its paths, which in chunks begin at the chunk's start (chunk_walk.h), else per |S|,
 // |G|. Gradients of queries and keys that several value heads share have `total` beyond that.
 //
 // With `gate_sums` dg is made otherwise. Let G+_t be what later tokens leave of G between t and t + 1. Then
@@ -47,7 +47,7 @@ SliceBounds forward_bounds(const SliceProblem& p, const DeltaPlaces& places) {
   const double underflow = underflow_of(a, claims_exact(a));
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   DeltaStates states(f, a, underflow);
-  NormState s = states.start();
+  NormState s = states.start(f.S0.values);
   SliceBounds y(2);
   for (int64_t t = 0; t < f.T; ++t) {
     states.advance(t, s);
@@ -85,7 +85,7 @@ class Reverse {
         d_o_(p.cotangents[kO]),
         states_(f_, forward_, underflow_),
         adjoints_(f_, d_o_, reverse_, underflow_),
-        S_(states_.start(), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
+        S_(states_.start(f_.S0.values), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
         G_(adjoints_.start(p.cotangents[kFinalState].values)),
         stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
         of_g_(d_.gate_output_roundoff, dtype_of(p, {"g"})) {

@@ -25,7 +25,7 @@ SliceBounds Rwkv7::forward_bound(const SliceProblem& p) {
   const double underflow = underflow_of(a, claims_exact(a));
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   Rwkv7States states(f, a, underflow);
-  NormState s = states.start();
+  NormState s = states.start(f.S0.values);
   SliceBounds y(Out::count);
   for (int64_t t = 0; t < f.T; ++t) {
     states.advance(t, s);
@@ -60,7 +60,7 @@ class Reverse {
         d_o_(p.cotangents[Out::o]),
         states_(f_, forward_, underflow_),
         adjoints_(f_, d_o_, reverse_, underflow_),
-        S_(states_.start(), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
+        S_(states_.start(f_.S0.values), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
         G_(adjoints_.start(p.cotangents[Out::final_state].values)),
         stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
         of_w_(declared.gate_output_roundoff, dtype_of(p, {"w"})) {

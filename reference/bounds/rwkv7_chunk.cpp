@@ -68,45 +68,27 @@ void add_token(const Rwkv7Slice& f, int64_t t, const double* reader, const doubl
 }  // namespace
 
 Rwkv7States::Rwkv7States(const Rwkv7Slice& f, const Arithmetic& a, double underflow)
-    : slice_(f), arithmetic_(a), recurrence_(f.K, f.V, a, underflow) {
-  if (!in_chunks(a)) return;
-  for (int64_t t = 0; t < f.T; t += a.chunk)
-    wholes_.push_back(norm_of_chunk(f, t, std::min(a.chunk, f.T - t)));
-  updates_ = residuals_ = TileMatrix(f.T, f.V);
+    : ChunkStates({f.T, f.K, f.V}, a, underflow), slice_(f) {}
+
+double Rwkv7States::norm_of_tokens(int64_t first, int64_t tokens) const {
+  return norm_of_chunk(slice_, first, tokens);
 }
 
-NormState Rwkv7States::found_by(int64_t t, const NormState& s) const {
-  NormState y = s;
-  if (!in_chunks(arithmetic_) || t % arithmetic_.chunk != 0) return y;
-  finish(y), recurrence_.enter_chunk(y, wholes_[static_cast<size_t>(t / arithmetic_.chunk)]);
-  return y;
-}
-
-void Rwkv7States::finish(NormState& s) const {
-  if (s.in_chunk()) recurrence_.leave_chunk(s);
-}
-
-double Rwkv7States::residual(int64_t t, int64_t j) const {
-  return in_chunks(arithmetic_) ? residuals_(t, j) : 0;
-}
-
-void Rwkv7States::advance(int64_t t, NormState& s) {
+void Rwkv7States::step(int64_t t, NormState& s) const {
   const Rwkv7Slice& f = slice_;
-  const std::vector<double> rho = {f.rho[static_cast<size_t>(t)]};
+  recurrence_.advance({row(f.w, t), row(f.b, t), row(f.a, t), row(f.k, t), row(f.v, t)}, f.rho_at(t), s);
+}
+
+void Rwkv7States::step_in_chunk(int64_t t, const double* update, const double* residual, NormState& s) const {
+  const Rwkv7Slice& f = slice_;
   const double* zeros = f.zeros.data();
-  if (!in_chunks(arithmetic_))
-    return recurrence_.advance({row(f.w, t), row(f.b, t), row(f.a, t), row(f.k, t), row(f.v, t)}, rho, s);
-  if (t % arithmetic_.chunk == 0) s = found_by(t, s);
-  if (t == taken_) take_tile(t, s);
-  recurrence_.advance_in_chunk({row(f.w, t), row(f.b, t), row(f.a, t), zeros, zeros}, rho, {},
-                               updates_.row(t), residuals_.row(t), s);
+  recurrence_.advance_in_chunk({row(f.w, t), row(f.b, t), row(f.a, t), zeros, zeros}, f.rho_at(t), {}, update,
+                               residual, s);
   recurrence_.advance_in_chunk({zeros, zeros, zeros, row(f.k, t), row(f.v, t)}, {1}, {}, nullptr, nullptr, s);
 }
 
-void Rwkv7States::take_tile(int64_t first, const NormState& s) {
+TileUpdates Rwkv7States::tile(int64_t first, int64_t n, const NormState& s) const {
   const Rwkv7Slice& f = slice_;
-  const int64_t in_chunk = first % arithmetic_.chunk;
-  const int64_t n = std::min({tile_tokens(arithmetic_), arithmetic_.chunk - in_chunk, f.T - first});
   const BoundModel model(arithmetic_);
   PassingState passing(s, f.K, f.V, model);
   TileReads reads = empty_reads(n, f.V);
@@ -116,63 +98,45 @@ void Rwkv7States::take_tile(int64_t first, const NormState& s) {
     passing.decay(row(f.w, t)), passing.write(row(f.k, t), row(f.v, t), 1);
     add_token(f, t, row(f.a, t), row(f.b, t), i, reads);
   }
-  const TileUpdates made = updates_of(rwkv7_tile(f, first, n, arithmetic_), reads, arithmetic_, s.declared);
-  std::copy(made.update.values.begin(), made.update.values.end(), updates_.row(first));
-  std::copy(made.residual.values.begin(), made.residual.values.end(), residuals_.row(first));
-  taken_ = first + n;
+  return updates_of(rwkv7_tile(f, first, n, arithmetic_), reads, arithmetic_, s.declared);
 }
 
 Rwkv7Adjoints::Rwkv7Adjoints(const Rwkv7Slice& f, const SliceMatrix& d_o, const Arithmetic& a,
                              double underflow)
-    : slice_(f), d_o_(d_o), arithmetic_(a), recurrence_(f.K, f.V, a, underflow), first_(f.T) {}
+    : ChunkAdjoints({f.T, f.K, f.V}, f.r, d_o, f.p.scale, a, underflow), slice_(f) {}
 
-void Rwkv7Adjoints::finish(NormState& s) const {
-  if (s.in_chunk()) recurrence_.leave_chunk(s);
+double Rwkv7Adjoints::norm_of_tokens(int64_t first, int64_t tokens) const {
+  return norm_of_chunk(slice_, first, tokens);
 }
 
-void Rwkv7Adjoints::read_out(int64_t t, NormState& G) {
+void Rwkv7Adjoints::step(int64_t t, NormState& G) const {
+  recurrence_.advance(removal(t), slice_.rho_at(t), G);
+}
+
+void Rwkv7Adjoints::step_in_chunk(int64_t t, const double* update, const double* residual,
+                                  NormState& G) const {
+  recurrence_.advance_in_chunk(removal(t), slice_.rho_at(t), {}, update, residual, G);
+}
+
+NormStep Rwkv7Adjoints::removal(int64_t t) const {
   const double* zeros = slice_.zeros.data();
-  // A step with weights one that reads nothing.
-  const NormStep step{zeros, zeros, zeros, row(slice_.r, t), row(d_o_, t), slice_.p.scale};
-  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, {1}, G);
-  if (t + 1 == slice_.T || (t + 1) % arithmetic_.chunk == 0) {
-    const int64_t first = t - t % arithmetic_.chunk;
-    finish(G), recurrence_.enter_chunk(G, norm_of_chunk(slice_, first, t + 1 - first));
-  }
-  if (t < first_) take_tile(t, G);
-  recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, G);
+  return {row(slice_.w, t), row(slice_.a, t), row(slice_.b, t), zeros, zeros, 0};
 }
 
-void Rwkv7Adjoints::advance(int64_t t, NormState& G) {
-  const double* zeros = slice_.zeros.data();
-  const NormStep step{row(slice_.w, t), row(slice_.a, t), row(slice_.b, t), zeros, zeros, 0};
-  const std::vector<double> rho = {slice_.rho[static_cast<size_t>(t)]};
-  if (!in_chunks(arithmetic_)) return recurrence_.advance(step, rho, G);
-  const int64_t i = first_ + updates_.rows - 1 - t;
-  recurrence_.advance_in_chunk(step, rho, {}, updates_.row(i), residuals_.row(i), G);
-}
-
-double Rwkv7Adjoints::residual(int64_t t, int64_t j) const {
-  return in_chunks(arithmetic_) ? residuals_(first_ + residuals_.rows - 1 - t, j) : 0;
-}
-
-void Rwkv7Adjoints::take_tile(int64_t last, const NormState& G) {
+TileUpdates Rwkv7Adjoints::tile(int64_t first, int64_t n, const NormState& G) const {
   const Rwkv7Slice& f = slice_;
-  first_ = last - last % arithmetic_.chunk % tile_tokens(arithmetic_);
-  const int64_t n = last - first_ + 1;
   const BoundModel model(arithmetic_);
   PassingState passing(G, f.K, f.V, model);
   TileReads reads = empty_reads(n, f.V);
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t t = last - i;
-    passing.write(row(f.r, t), row(d_o_, t), f.p.scale);
+    const int64_t t = first + n - 1 - i;
+    passing.write(row(f.r, t), row(d_o_, t), scale_);
     passing.read(row(f.b, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
     passing.decay(row(f.w, t));
     add_token(f, t, row(f.b, t), row(f.a, t), i, reads);
   }
-  const DeltaTile tile = rwkv7_tile(f, first_, n, arithmetic_).backwards();
-  const TileUpdates made = updates_of(tile, reads, arithmetic_, G.declared);
-  updates_ = made.update, residuals_ = made.residual;
+  const DeltaTile tile = rwkv7_tile(f, first, n, arithmetic_).backwards();
+  return updates_of(tile, reads, arithmetic_, G.declared);
 }
 
 }  // namespace assay

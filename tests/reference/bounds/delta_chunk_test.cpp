@@ -1,52 +1,29 @@
 // Bounds of chunked delta rules against a chunked evaluation whose operands are rounded as it declares.
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "tests/reference/random_problem.h"
+#include "tests/reference/bounds/chunked_run.h"
 
 namespace assay {
 namespace bounds_delta_chunk_test {
 
-using Rows = std::vector<std::vector<double>>;
-Rows zeros(int64_t rows, int64_t columns) {
-  return Rows(static_cast<size_t>(rows), std::vector<double>(static_cast<size_t>(columns), 0));
-}
+using namespace chunked_run;
 
-constexpr double u = 0x1p-8;  ///< bf16's
-constexpr size_t kChunk = 8, kTile = 4;
-
-double rounded(double x) {
-  return decode(Dtype::bf16, encode(Dtype::bf16, x));
-}
-
-/// One head of kda in chunks of tiles. What tensor cores take is rounded to bf16, all else are doubles.
-struct Chunked {
-  const Problem& p;
-  Rows q, k, v, g, d_o, S, G;
+/// One head of kda.
+struct Chunked final : ChunkedRun {
+  Rows q, k, v, g, d_o;
   std::vector<double> beta;
-  size_t T, K, V;
   /// Makes an inverse of a unit lower triangle.
   Rows (*inverse)(const Rows&);
   /// Operands are rounded to the nearest; else updates alone, all the same way by nearly what is declared.
   bool nearest = true;
   bool gate_sums = false;
   Rows o, u_, dq, dk, dv, dg, dbeta, terms;  ///< terms: of dg as a sum, without q dq
-  std::vector<Rows> starts;                  ///< S at the start of each chunk
 
-  Chunked(const RandomProblem& drawn, Rows (*inverse)(const Rows&)) : p(drawn.problem), inverse(inverse) {
-    const auto rows = [&](const char* name, int64_t n, int64_t width) {
-      Rows y = zeros(n, width);
-      for (int64_t i = 0; i < n * width; ++i)
-        y[static_cast<size_t>(i / width)][static_cast<size_t>(i % width)] = drawn.inputs.at(name).value(i);
-      return y;
-    };
-    const Sizes& s = p.sizes;
-    T = static_cast<size_t>(s.T), K = static_cast<size_t>(s.K), V = static_cast<size_t>(s.V);
-    q = rows("q", s.T, s.K), k = rows("k", s.T, s.K), v = rows("v", s.T, s.V), g = rows("g", s.T, s.K);
-    d_o = rows("do", s.T, s.V), S = rows("initial_state", s.K, s.V), G = rows("dfinal_state", s.K, s.V);
-    for (const auto& row : rows("beta", s.T, 1)) beta.push_back(row[0]);
-    o = u_ = dv = zeros(s.T, s.V), dq = dk = dg = terms = zeros(s.T, s.K), dbeta = zeros(s.T, 1);
+  Chunked(const RandomProblem& drawn, Rows (*inverse)(const Rows&)) : ChunkedRun(drawn), inverse(inverse) {
+    q = rows_of(drawn, "q", T, K), k = rows_of(drawn, "k", T, K), v = rows_of(drawn, "v", T, V);
+    g = rows_of(drawn, "g", T, K), d_o = rows_of(drawn, "do", T, V);
+    for (const auto& row : rows_of(drawn, "beta", T, 1)) beta.push_back(row[0]);
+    o = u_ = dv = zeros(T, V), dq = dk = dg = terms = zeros(T, K), dbeta = zeros(T, 1);
   }
   double operand(double x) const { return nearest ? rounded(x) : x; }
   double of_update(double x) const { return nearest ? rounded(x) : x * (1 + 0.99 * u); }
@@ -62,7 +39,7 @@ struct Chunked {
     return sum;
   }
   Rows inverse_of_tile(size_t first, size_t n) const {
-    Rows N = zeros(static_cast<int64_t>(n), static_cast<int64_t>(n));
+    Rows N = zeros(n, n);
     for (size_t i = 0; i < n; ++i)
       for (size_t j = 0; j <= i; ++j) N[i][j] = i == j ? 1 : beta[first + i] * pair(k, first + i, first + j);
     return inverse(N);
@@ -78,41 +55,38 @@ struct Chunked {
   }
   double read(const Rows& x, size_t start, size_t i, size_t j) const { return read_of(S, x, start, i, j); }
 
-  void forward() {
-    for (size_t start = 0; start < T; start += kChunk) {
-      const size_t end = std::min(start + kChunk, T);
-      starts.push_back(S);
-      for (size_t first = start; first < end; first += kTile) {
-        const size_t n = std::min(kTile, end - first);
-        const Rows X = inverse_of_tile(first, n);
-        for (size_t j = 0; j < V; ++j) {
-          std::vector<double> y;
-          for (size_t i = first; i < first + n; ++i) {
-            y.push_back(v[i][j] - read(k, start, i, j));
-            for (size_t m = start; m < first; ++m) y.back() -= operand(pair(k, i, m)) * u_[m][j];
-          }
-          for (size_t i = 0; i < n; ++i) {
-            double sum = 0;
-            for (size_t m = 0; m <= i; ++m) sum += operand(X[i][m] * beta[first + m]) * operand(y[m]);
-            u_[first + i][j] = of_update(sum);
-          }
-        }
+  void read_tile(size_t first, size_t n, size_t start) override {
+    const Rows X = inverse_of_tile(first, n);
+    for (size_t j = 0; j < V; ++j) {
+      std::vector<double> y;
+      for (size_t i = first; i < first + n; ++i) {
+        y.push_back(v[i][j] - read(k, start, i, j));
+        for (size_t m = start; m < first; ++m) y.back() -= operand(pair(k, i, m)) * u_[m][j];
       }
-      for (size_t i = start; i < end; ++i)
-        for (size_t j = 0; j < V; ++j) {
-          o[i][j] = read(q, start, i, j);
-          for (size_t m = start; m <= i; ++m) o[i][j] += operand(pair(q, i, m)) * u_[m][j];
-          o[i][j] *= p.scale;
-        }
-      for (size_t c = 0; c < K; ++c)
-        for (size_t j = 0; j < V; ++j) {
-          S[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
-          for (size_t m = start; m < end; ++m) S[c][j] += operand(k[m][c] * weight(m, end - 1, c)) * u_[m][j];
-        }
+      for (size_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (size_t m = 0; m <= i; ++m) sum += operand(X[i][m] * beta[first + m]) * operand(y[m]);
+        u_[first + i][j] = of_update(sum);
+      }
     }
   }
+  void read_out(size_t start, size_t end) override {
+    for (size_t i = start; i < end; ++i)
+      for (size_t j = 0; j < V; ++j) {
+        o[i][j] = read(q, start, i, j);
+        for (size_t m = start; m <= i; ++m) o[i][j] += operand(pair(q, i, m)) * u_[m][j];
+        o[i][j] *= p.scale;
+      }
+  }
+  void carry(size_t start, size_t end) override {
+    for (size_t c = 0; c < K; ++c)
+      for (size_t j = 0; j < V; ++j) {
+        S[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
+        for (size_t m = start; m < end; ++m) S[c][j] += operand(k[m][c] * weight(m, end - 1, c)) * u_[m][j];
+      }
+  }
 
-  // Backward. dr is dv here; G: of the chunk's last token, behind it.
+  // Backward. dr is dv here.
 
   /// k_i^T G_i without what the tokens from `taken` on have taken.
   double pulled(size_t i, size_t end, size_t taken, size_t j) const {
@@ -122,7 +96,7 @@ struct Chunked {
     for (size_t m = taken; m < end; ++m) sum -= operand(pair(k, m, i)) * dv[m][j];
     return sum;
   }
-  void take_tile(size_t first, size_t n, size_t end) {
+  void pull_tile(size_t first, size_t n, size_t end) override {
     const Rows X = inverse_of_tile(first, n);
     for (size_t j = 0; j < V; ++j) {
       std::vector<double> y;
@@ -165,31 +139,25 @@ struct Chunked {
       for (size_t i = end; i-- > start;) dg[i][c] = sum += q[i][c] * dq[i][c] + terms[i][c];
     }
   }
-  void backward() {
-    for (size_t start = (T - 1) / kChunk * kChunk;; start -= kChunk) {
-      const size_t end = std::min(start + kChunk, T);
-      for (size_t first = start + (end - 1 - start) / kTile * kTile;; first -= kTile) {
-        take_tile(first, std::min(kTile, end - first), end);
-        if (first == start) break;
-      }
-      for (size_t i = start; i < end; ++i) gradients_of(i, start, end);
-      if (gate_sums) sum_gates(start, end);
-      for (size_t c = 0; c < K; ++c)
-        for (size_t j = 0; j < V; ++j) {
-          G[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
-          for (size_t m = start; m < end; ++m) {
-            const double w = std::exp(g[start][c]) * weight(start, m, c);
-            G[c][j] += p.scale * operand(q[m][c] * w) * d_o[m][j] - operand(k[m][c] * w) * dv[m][j];
-          }
+  void gradients(size_t start, size_t end) override {
+    for (size_t i = start; i < end; ++i) gradients_of(i, start, end);
+    if (gate_sums) sum_gates(start, end);
+  }
+  void carry_back(size_t start, size_t end) override {
+    for (size_t c = 0; c < K; ++c)
+      for (size_t j = 0; j < V; ++j) {
+        G[c][j] *= std::exp(g[start][c]) * weight(start, end - 1, c);
+        for (size_t m = start; m < end; ++m) {
+          const double w = std::exp(g[start][c]) * weight(start, m, c);
+          G[c][j] += p.scale * operand(q[m][c] * w) * d_o[m][j] - operand(k[m][c] * w) * dv[m][j];
         }
-      if (start == 0) break;
-    }
+      }
   }
 };
 
 /// By substitution in doubles.
 Rows substituted(const Rows& N) {
-  Rows X = zeros(static_cast<int64_t>(N.size()), static_cast<int64_t>(N.size()));
+  Rows X = zeros(N.size(), N.size());
   for (size_t j = 0; j < N.size(); ++j)
     for (size_t i = j; i < N.size(); ++i) {
       X[i][j] = i == j ? 1 : 0;
@@ -200,22 +168,13 @@ Rows substituted(const Rows& N) {
 /// A series cut short: 1 - L + L^2.
 Rows cut_short(const Rows& N) {
   const size_t n = N.size();
-  Rows X = zeros(static_cast<int64_t>(n), static_cast<int64_t>(n));
+  Rows X = zeros(n, n);
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j <= i; ++j) {
       X[i][j] = i == j ? 1 : -N[i][j];
       for (size_t m = j + 1; m < i; ++m) X[i][j] += N[i][m] * N[m][j];
     }
   return X;
-}
-
-Arithmetic declared() {
-  Arithmetic a;
-  a.chunk = kChunk, a.solve_tokens = kTile;
-  a.removal = a.solved = a.readout = 2.01 * u, a.update = a.write = u;
-  a.solve = a.boundary = 0x1p-40, a.decay_per_nat = 0x1p-40;
-  a.underflow = 0x1p-133;  // bf16's smallest subnormal number
-  return a;
 }
 
 /// Where updates alone are rounded.
@@ -251,20 +210,6 @@ void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p) {
   }
 }
 
-struct Judged {
-  int64_t outside = 0;
-  double largest = 0;  ///< error over bound
-
-  void judge(const ReferenceOutput& out, const Rows& got) {
-    const size_t width = got[0].size();
-    for (size_t i = 0; i < out.mid.size(); ++i) {
-      const double error = std::fabs(got[i / width][i % width] - out.mid[i]) - out.rad[i];
-      outside += !(error <= out.bound[i]);
-      largest = std::fmax(largest, error / out.bound[i]);
-    }
-  }
-};
-
 /// sums: backward, dg as sums to the chunk's end; undeclared: the same, as if it were not.
 enum Direction { forward, backward, sums, undeclared };
 
@@ -289,15 +234,14 @@ Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t se
     return judged;
   }
   chunked.backward();
-  const std::map<std::string, const Rows*> got = {{"dq", &chunked.dq},       {"dk", &chunked.dk},
-                                                  {"dv", &chunked.dv},       {"dg", &chunked.dg},
-                                                  {"dbeta", &chunked.dbeta}, {"dinitial_state", &chunked.G}};
-  for (const ReferenceOutput& out : find_operator("kda").evaluate_adjoint(p.problem).outputs)
-    judged.judge(out, *got.at(out.name));
+  judged.judge(find_operator("kda").evaluate_adjoint(p.problem), {{"dq", &chunked.dq},
+                                                                  {"dk", &chunked.dk},
+                                                                  {"dv", &chunked.dv},
+                                                                  {"dg", &chunked.dg},
+                                                                  {"dbeta", &chunked.dbeta},
+                                                                  {"dinitial_state", &chunked.G}});
   return judged;
 }
-
-const char* const kDecays[] = {"none", "near-one", "logsigmoid", "strong", "reset", "extreme"};
 
 TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_not_vacuous) {
   for (const Direction direction : {forward, backward, sums})
