@@ -11,6 +11,11 @@
 namespace assay {
 namespace {
 
+/// (1 + u)^n - 1 of fp32; expm1 and log1p of the host err by a few 2^-53, far below the relative 2^-40 added.
+double roundings(double n) {
+  return std::expm1(n * std::log1p(0x1p-24)) * (1 + 0x1p-40);
+}
+
 /// "fp32-recurrent": one token after the other in fp32. S is kept in fp32, decayed by expf, exp2f or
 /// ex2.approx of g log2(e), and written and read with fused or separate multiplications and additions, sums
 /// over K in any order. u = 2^-24.
@@ -31,11 +36,27 @@ Arithmetic fp32_recurrent(const ExpressionScope& scope) {
   a.decay_per_nat = 2 * u + u * u;
   a.write = u;
   a.step = u;
-  // expm1 and log1p of the host err by a few 2^-53, far below the relative 2^-40 added.
-  a.readout = std::expm1((scope.variables.at("K") + 2) * std::log1p(u)) * (1 + 0x1p-40);
+  a.readout = roundings(scope.variables.at("K") + 2);
   a.underflow = 0x1p-126;
   a.output_roundoff = scope.variables.at("u");
   return a;
+}
+
+/// Its gradients, made likewise: dq, dk and dg are sums over V, dv over K.
+///   adjoint.write  scale rounded to fp32, its products with q and with do.
+///   state.readout  dq: V products, V - 1 additions, scale and the product with it.
+///   gate_readout   dg: V products, V - 1 additions, the product with the decay.
+///   inner          between two recurrences: the longer of both sums, two products beside it.
+///   total          a sum over every token.
+void add_fp32_gradients(const ExpressionScope& scope, AdjointArithmetic& a) {
+  const double K = scope.variables.at("K"), V = scope.variables.at("V");
+  a.adjoint.write = roundings(3);
+  a.state.readout = roundings(V + 2);
+  a.adjoint.readout = roundings(V);
+  a.value_readout = roundings(K);
+  a.gate_readout = roundings(V + 1);
+  a.inner = std::max(a.inner, roundings(std::max(K, V) + 2));
+  a.total = roundings(scope.variables.at("B") * scope.variables.at("T"));
 }
 
 struct Preset {
@@ -183,9 +204,10 @@ void add_gsa_gradients(const ExpressionScope& scope, AdjointArithmetic& a) {
 /// q is rounded after its product with `scale`, before its decay, on its way into dL/dS.
 constexpr const char* kSumsOfGates = "triton-chunk";
 
-constexpr const char *kDelta = "triton-delta-chunk", *kKda = "triton-kda-chunk", *kGsa = "triton-gsa-chunk";
+constexpr const char *kRecurrent = "fp32-recurrent", *kDelta = "triton-delta-chunk",
+                     *kKda = "triton-kda-chunk", *kGsa = "triton-gsa-chunk";
 
-constexpr Preset kPresets[] = {{"fp32-recurrent", fp32_recurrent},
+constexpr Preset kPresets[] = {{kRecurrent, fp32_recurrent},
                                {"triton-chunk", triton_chunk},
                                {kDelta, triton_delta},
                                {kKda, triton_kda},
@@ -252,6 +274,7 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
   result.bonus = forward.bonus;
   result.inner = std::max({forward.readout, forward.divide, forward.logits, forward.removal});
   result.gate_output_roundoff = scope.variables.at("u_gate");
+  if (plan.arithmetic_preset == kRecurrent) add_fp32_gradients(scope, result);
   if (plan.arithmetic_preset == kSumsOfGates) {
     result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
     result.adjoint.write += scope.variables.at("u");

@@ -20,54 +20,86 @@ namespace {
 
 using Kind = ArgumentEntry::Kind;
 
+bool is_workspace(const PlanDocument& plan, const std::string& name) {
+  return std::any_of(plan.workspaces.begin(), plan.workspaces.end(),
+                     [&](const WorkspaceEntry& w) { return w.name == name; });
+}
+
+std::string list_of(const std::vector<ArgumentSpec>& specs) {
+  std::string names;
+  for (const ArgumentSpec& spec : specs) names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  return names;
+}
+
+/// Every pointer of these launches names a workspace or one of the tensors, every fill what may be written.
+void check_pointers(const PlanDocument& plan, const std::vector<LaunchEntry>& launches,
+                    const std::vector<ArgumentSpec>& read, const std::vector<ArgumentSpec>& written) {
+  std::string workspaces;
+  for (const WorkspaceEntry& workspace : plan.workspaces) workspaces += ", " + workspace.name;
+  for (const LaunchEntry& launch : launches) {
+    if (!launch.fill.empty() && !is_workspace(plan, launch.fill) && !find_argument(written, launch.fill))
+      throw BadInput(fmt::format("{}: \"{}\" is no workspace and nothing that {} writes; known here: {}{}",
+                                 plan.at(launch.where + "/fill"), launch.fill, plan.operator_name,
+                                 list_of(written), workspaces));
+    for (const ArgumentEntry& argument : launch.arguments) {
+      if (argument.kind != Kind::pointer || argument.name == "cu_seqlens") continue;
+      if (!is_workspace(plan, argument.name) && !find_argument(read, argument.name) &&
+          !find_argument(written, argument.name))
+        throw BadInput(fmt::format(
+            "{}: {} has no tensor \"{}\" and no workspace has that name; known here: cu_seqlens, {}, {}{}",
+            plan.at(argument.where), plan.operator_name, argument.name, list_of(read), list_of(written),
+            workspaces));
+    }
+  }
+}
+
+/// Every result is passed to one of the launches or said to be omitted, every argument that is always there
+/// is passed.
+void check_passed(const PlanDocument& plan, const std::vector<LaunchEntry>& launches, const char* where,
+                  const std::vector<ArgumentSpec>& arguments, const std::vector<ArgumentSpec>& results) {
+  for (const ArgumentSpec& result : results) {
+    const bool omitted = std::find(plan.omits.begin(), plan.omits.end(), result.name) != plan.omits.end();
+    if (!passes(launches, result.name) && !omitted)
+      throw BadInput(fmt::format("{}: no launch is given the output \"{}\"; pass it, or list it in \"omits\"",
+                                 plan.at(where), result.name));
+  }
+  for (const ArgumentSpec& argument : arguments)
+    if (!argument.optional && !passes(launches, argument.name))
+      throw BadInput(fmt::format("{}: no launch is given the input \"{}\"", plan.at(where), argument.name));
+}
+
 /// Every pointer names something, every output is passed or said to be omitted, no workspace hides a tensor.
 void check_names(const PlanDocument& plan, const Operator& op) {
-  std::string known = "cu_seqlens";
-  for (const auto* specs : {&op.inputs, &op.outputs})
-    for (const ArgumentSpec& spec : *specs) known += ", " + std::string(spec.name);
-  for (const WorkspaceEntry& workspace : plan.workspaces) {
-    if (workspace.name == "cu_seqlens" || find_argument(op.inputs, workspace.name) ||
-        find_argument(op.outputs, workspace.name))
+  const std::vector<ArgumentSpec> read = tensors_read(plan, op), written = tensors_written(plan, op);
+  for (const WorkspaceEntry& workspace : plan.workspaces)
+    if (workspace.name == "cu_seqlens" || find_argument(read, workspace.name) ||
+        find_argument(written, workspace.name))
       throw BadInput(fmt::format("{}: \"{}\" is a tensor of {}; give the workspace another name",
                                  plan.at(workspace.where), workspace.name, op.name));
-    known += ", " + workspace.name;
-  }
-  for (const LaunchEntry& launch : plan.launches)
-    for (const ArgumentEntry& argument : launch.arguments) {
-      if (argument.kind != Kind::pointer) continue;
-      const bool is_workspace = std::any_of(plan.workspaces.begin(), plan.workspaces.end(),
-                                            [&](const WorkspaceEntry& w) { return w.name == argument.name; });
-      if (!is_workspace && argument.name != "cu_seqlens" && !find_argument(op.inputs, argument.name) &&
-          !find_argument(op.outputs, argument.name))
-        throw BadInput(
-            fmt::format("{}: {} has no tensor \"{}\" and no workspace has that name; known here: {}",
-                        plan.at(argument.where), op.name, argument.name, known));
-    }
+  check_pointers(plan, plan.launches, op.inputs, op.outputs);
+  check_pointers(plan, plan.backward_launches, read, written);
   for (const std::string& name : plan.omits)
-    if (!find_argument(op.outputs, name))
+    if (!find_argument(written, name))
       throw BadInput(fmt::format("{}: {} has no output \"{}\"", plan.at("/omits"), op.name, name));
   for (const std::string& name : plan.reads_views)
-    if (!find_argument(op.inputs, name))
+    if (!find_argument(read, name))
       throw BadInput(fmt::format("{}: {} has no input \"{}\"", plan.at("/reads_views"), op.name, name));
-  for (const ArgumentSpec& output : op.outputs) {
-    const bool omitted = std::find(plan.omits.begin(), plan.omits.end(), output.name) != plan.omits.end();
-    if (!passes(plan, output.name) && !omitted)
-      throw BadInput(fmt::format("{}: no launch is given the output \"{}\"; pass it, or list it in \"omits\"",
-                                 plan.at("/launches"), output.name));
-  }
-  for (const ArgumentSpec& input : op.inputs)
-    if (!input.optional && !passes(plan, input.name))
-      throw BadInput(
-          fmt::format("{}: no launch is given the input \"{}\"", plan.at("/launches"), input.name));
+  if (!plan.launches.empty()) check_passed(plan, plan.launches, "/launches", op.inputs, op.outputs);
+  if (!plan.backward_launches.empty() && !op.evaluate_adjoint)
+    throw BadInput(
+        fmt::format("{}: gradients of {} are not known here", plan.at("/backward_launches"), op.name));
+  if (!plan.backward_launches.empty())
+    check_passed(plan, plan.backward_launches, "/backward_launches", op.cotangents(), op.gradients());
 }
 
 /// Kernel::orders: every axis of a tensor of the operator, once.
 std::map<std::string, std::vector<size_t>> orders_of(const PlanDocument& plan, const Operator& op) {
+  const std::vector<ArgumentSpec> read = tensors_read(plan, op), written = tensors_written(plan, op);
   std::map<std::string, std::vector<size_t>> orders;
   for (const auto& [tensor, letters] : plan.layouts) {
     const std::string where = plan.at("/layouts/" + tensor);
-    const ArgumentSpec* const input = find_argument(op.inputs, tensor);
-    const ArgumentSpec* const output = find_argument(op.outputs, tensor);
+    const ArgumentSpec* const input = find_argument(read, tensor);
+    const ArgumentSpec* const output = find_argument(written, tensor);
     if (!input && !output) throw BadInput(fmt::format("{}: {} has no tensor \"{}\"", where, op.name, tensor));
     if (input && output)
       throw BadInput(fmt::format("{}: {} is read and written, and lies as the operator says", where, tensor));
@@ -140,6 +172,16 @@ void check_entry(const PlanDocument& plan, const LaunchEntry& launch, const std:
                              module.path, name, known.empty() ? "none" : known));
 }
 
+void check_launch_expressions(const PlanDocument& plan, const LaunchEntry& launch,
+                              const ExpressionScope& scope) {
+  if (!launch.fill.empty()) return;
+  for (const std::string& text : launch.grid) evaluate(text, scope, plan.at(launch.where + "/grid"));
+  for (const std::string& text : launch.block) evaluate(text, scope, plan.at(launch.where + "/block"));
+  evaluate(launch.shared, scope, plan.at(launch.where + "/shared"));
+  for (const ArgumentEntry& argument : launch.arguments)
+    if (argument.kind != Kind::null) evaluate(argument.expression, scope, plan.at(argument.where));
+}
+
 /// Evaluates every expression once, for one token and for the plan's first formats, so that a misspelt name
 /// shows at once.
 void check_expressions(const ForeignKernel& foreign) {
@@ -150,16 +192,11 @@ void check_expressions(const ForeignKernel& foreign) {
   const ExpressionScope scope = scope_of(resolve_unchecked(sample, *foreign.op), foreign);
   const PlanDocument& plan = foreign.plan;
   evaluate(plan.accepts, scope, plan.at("/accepts"));
-  declared_arithmetic(plan, scope);
+  declared_adjoint_arithmetic(plan, scope);  // and the forward numbers
   for (const WorkspaceEntry& workspace : plan.workspaces)
     evaluate(workspace.bytes, scope, plan.at(workspace.where + "/bytes"));
-  for (const LaunchEntry& launch : plan.launches) {
-    for (const std::string& text : launch.grid) evaluate(text, scope, plan.at(launch.where + "/grid"));
-    for (const std::string& text : launch.block) evaluate(text, scope, plan.at(launch.where + "/block"));
-    evaluate(launch.shared, scope, plan.at(launch.where + "/shared"));
-    for (const ArgumentEntry& argument : launch.arguments)
-      if (argument.kind != Kind::null) evaluate(argument.expression, scope, plan.at(argument.where));
-  }
+  for (const auto* launches : {&plan.launches, &plan.backward_launches})
+    for (const LaunchEntry& launch : *launches) check_launch_expressions(plan, launch, scope);
 }
 
 /// Instructions of a later architecture were never measured or modelled, and no GPU of an earlier one loads
@@ -184,11 +221,13 @@ void check_files(const ForeignKernel& foreign) {
     parsed[file] = ptx::parse_functions(*module.ptx, module.path);
     check_target(parsed[file], module.path);
   }
-  for (const LaunchEntry& launch : foreign.plan.launches)
-    for (Dtype dtype : foreign.plan.dtypes)
-      for (Dtype gate : foreign.plan.gate_dtypes)
-        check_entry(foreign.plan, launch, with_formats(launch.function, dtype, gate),
-                    parsed.at(with_formats(launch.ptx, dtype, gate)));
+  for (const auto* launches : {&foreign.plan.launches, &foreign.plan.backward_launches})
+    for (const LaunchEntry& launch : *launches)
+      for (Dtype dtype : foreign.plan.dtypes)
+        for (Dtype gate : foreign.plan.gate_dtypes)
+          if (launch.fill.empty())
+            check_entry(foreign.plan, launch, with_formats(launch.function, dtype, gate),
+                        parsed.at(with_formats(launch.ptx, dtype, gate)));
   check_expressions(foreign);
 }
 
@@ -219,14 +258,16 @@ std::string read_ptx(const std::string& path, const std::string& advice) {
   return with_source_names(text.str());
 }
 
-/// Reads every PTX file that a launch can name for the declared formats. `given` is the one file, or the
-/// folder of those that the launches name (empty: the plan's).
-void read_modules(ForeignKernel& foreign, const std::string& given) {
+/// Notes every PTX file that one of the launches can name for the declared formats. `given` is the one file,
+/// or the folder of those that the launches name (empty: the plan's).
+void note_modules(ForeignKernel& foreign, const std::vector<LaunchEntry>& launches,
+                  const std::string& given) {
   const PlanDocument& plan = foreign.plan;
   const std::filesystem::path folder =
       given.empty() ? std::filesystem::path(plan.path).parent_path() : std::filesystem::path(given);
   const bool is_file = !given.empty() && !std::filesystem::is_directory(given);
-  for (const LaunchEntry& launch : plan.launches) {
+  for (const LaunchEntry& launch : launches) {
+    if (!launch.fill.empty()) continue;
     if (launch.ptx.empty()) {
       if (!is_file)
         throw BadInput(fmt::format("{}: names no PTX file (\"ptx\"); give {}", plan.at(launch.where),
@@ -243,6 +284,12 @@ void read_modules(ForeignKernel& foreign, const std::string& given) {
         foreign.modules.try_emplace(file, Module{file, folder / file, nullptr});
       }
   }
+}
+
+void read_modules(ForeignKernel& foreign, const std::string& given) {
+  const PlanDocument& plan = foreign.plan;
+  note_modules(foreign, plan.launches, given);
+  note_modules(foreign, plan.backward_launches, given);
   for (auto& [file, module] : foreign.modules)
     module.ptx = std::make_shared<const std::string>(read_ptx(
         module.path, file.empty() ? "give the kernel's PTX with --ptx (nvcc -ptx writes it)"
@@ -293,9 +340,14 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   kernel.plan = [foreign](const ResolvedCase& c, const TensorMap& inputs) {
     return plan_for_case(*foreign, c, inputs);
   };
-  kernel.arithmetic = [foreign](const ResolvedCase& c) {
-    return declared_arithmetic(foreign->plan, scope_of(c, *foreign));
-  };
+  if (!plan.launches.empty())
+    kernel.arithmetic = [foreign](const ResolvedCase& c) {
+      return declared_arithmetic(foreign->plan, scope_of(c, *foreign));
+    };
+  if (!plan.backward_launches.empty())
+    kernel.adjoint_arithmetic = [foreign](const ResolvedCase& c) {
+      return declared_adjoint_arithmetic(foreign->plan, scope_of(c, *foreign));
+    };
   kernel.refuses = [foreign](const ResolvedCase& c) { return refusal(*foreign, c); };
   return kernel;
 }

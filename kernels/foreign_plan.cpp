@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/steps.h"
 #include "src/case/layouts.h"
 #include "src/case/parameters.h"
 
@@ -43,7 +44,7 @@ std::vector<int64_t> strides_of(const std::vector<Axis>& axes, const std::vector
 /// row in the plan's order.
 void add_strides(const ResolvedCase& c, const ForeignKernel& foreign, ExpressionScope& scope) {
   const auto& views = foreign.plan.reads_views;
-  for (const ArgumentSpec& input : foreign.op->inputs) {
+  for (const ArgumentSpec& input : tensors_read(foreign.plan, *foreign.op)) {
     const auto order = foreign.orders.find(std::string(input.name));
     std::vector<int64_t> strides =
         strides_of(axes_of(input, c.sizes), order == foreign.orders.end() ? nullptr : &order->second);
@@ -77,14 +78,21 @@ std::string zeros_name(const std::string& input) {
   return input + ".zeros";
 }
 
+/// Is the output or gradient among those of the case?
+bool gives(const ResolvedCase& c, std::string_view name) {
+  return std::any_of(c.outputs.begin(), c.outputs.end(),
+                     [&](const SizedArgument& output) { return output.spec.name == name; });
+}
+
 Argument pointer_argument(const ForeignKernel& foreign, const ArgumentEntry& entry, const ResolvedCase& c,
                           const ExpressionScope& scope) {
-  const ArgumentSpec* input = find_argument(foreign.op->inputs, entry.name);
   if (entry.name == "cu_seqlens" && c.case_.cu_seqlens.empty()) return PointerArgument{};
+  if (find_argument(foreign.op->gradients(), entry.name) && !gives(c, entry.name)) return PointerArgument{};
   PointerArgument pointer{
       entry.name, evaluate_integer(entry.expression, scope, foreign.plan.at(entry.where + "/offset"), 0,
                                    int64_t{1} << 50)};
-  if (!input || c.has(input->name)) return pointer;
+  if (!find_argument(tensors_read(foreign.plan, *foreign.op), entry.name) || c.has(entry.name))
+    return pointer;
   if (!entry.zeros_when_absent) return PointerArgument{};
   pointer.buffer = zeros_name(entry.name);
   return pointer;
@@ -134,21 +142,20 @@ Tensor zeros(const ArgumentSpec& input, const ResolvedCase& c) {
 
 /// Tensors the case does not hold but a launch needs: the offsets of packed sequences, zeros for absent
 /// inputs.
-void add_constants(const ForeignKernel& foreign, const ResolvedCase& c, const TensorMap& inputs,
-                   Program& plan) {
+void add_constants(const ForeignKernel& foreign, const ResolvedCase& c,
+                   const std::vector<LaunchEntry>& launches, const TensorMap& inputs, Program& plan) {
   if (!c.case_.cu_seqlens.empty() && !inputs.contains("cu_seqlens")) {
     Tensor offsets("cu_seqlens", Dtype::i64, {{"N+1", static_cast<int64_t>(c.case_.cu_seqlens.size())}});
     std::copy(c.case_.cu_seqlens.begin(), c.case_.cu_seqlens.end(), offsets.as<int64_t>().begin());
     plan.constants.push_back(std::move(offsets));
   }
-  for (const ArgumentSpec& input : foreign.op->inputs) {
+  for (const ArgumentSpec& input : tensors_read(foreign.plan, *foreign.op)) {
     if (c.has(input.name)) continue;
-    const bool wanted = std::any_of(
-        foreign.plan.launches.begin(), foreign.plan.launches.end(), [&](const LaunchEntry& launch) {
-          return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const ArgumentEntry& a) {
-            return a.kind == Kind::pointer && a.zeros_when_absent && a.name == input.name;
-          });
-        });
+    const bool wanted = std::any_of(launches.begin(), launches.end(), [&](const LaunchEntry& launch) {
+      return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const ArgumentEntry& a) {
+        return a.kind == Kind::pointer && a.zeros_when_absent && a.name == input.name;
+      });
+    });
     if (wanted) plan.constants.push_back(zeros(input, c));
   }
 }
@@ -176,6 +183,31 @@ Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const R
   return launch;
 }
 
+/// Makes every byte of the output or workspace 0; of an absent gradient there is nothing to fill.
+void add_zeros(Program& program, const std::string& name) {
+  int64_t bytes = 0;
+  for (const Workspace& workspace : program.workspaces)
+    if (workspace.name == name) bytes = workspace.bytes;
+  for (const ProgramOutput& output : program.outputs) {
+    if (output.name != name) continue;
+    Tensor shape;
+    shape.dtype = output.dtype, shape.axes = output.axes;
+    bytes = shape.bytes();
+  }
+  add_fill(program, {name, 0}, bytes, 0, bytes % 4 == 0 ? 4 : 1);
+}
+
+/// What the launches write: outputs of the case, and as workspaces forward outputs that only gradients read.
+void add_written(const ForeignKernel& foreign, const ResolvedCase& c,
+                 const std::vector<LaunchEntry>& launches, Program& program) {
+  for (const SizedArgument& output : c.outputs)
+    if (passes(launches, output.spec.name))
+      program.outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
+  for (const ArgumentSpec& output : foreign.op->outputs)
+    if (!gives(c, output.name) && passes(launches, output.name))
+      program.workspaces.push_back({std::string(output.name), sized(output, c.case_).shape.bytes()});
+}
+
 }  // namespace
 
 ExpressionScope scope_of(const ResolvedCase& c, const ForeignKernel& foreign) {
@@ -197,17 +229,47 @@ ExpressionScope scope_of(const ResolvedCase& c, const ForeignKernel& foreign) {
   for (const ParameterSpec& spec : op.parameters)
     scope.variables[std::string(spec.name)] = parameter_of(c.case_, op, spec.name);
   scope.variables["packed"] = c.case_.cu_seqlens.empty() ? 0 : 1;
-  for (const ArgumentSpec& input : op.inputs)
+  for (const ArgumentSpec& input : tensors_read(foreign.plan, op))
     if (input.optional) scope.variables["has_" + std::string(input.name)] = c.has(input.name) ? 1 : 0;
   add_strides(c, foreign, scope);
   return scope;
 }
 
-bool passes(const PlanDocument& plan, std::string_view name) {
-  for (const LaunchEntry& launch : plan.launches)
+std::vector<ArgumentSpec> tensors_read(const PlanDocument& plan, const Operator& op) {
+  std::vector<ArgumentSpec> read = op.inputs;
+  if (!plan.backward_launches.empty())
+    for (const ArgumentSpec& cotangent : op.cotangents()) read.push_back(cotangent);
+  return read;
+}
+
+std::vector<ArgumentSpec> tensors_written(const PlanDocument& plan, const Operator& op) {
+  std::vector<ArgumentSpec> written = op.outputs;
+  if (!plan.backward_launches.empty())
+    for (const ArgumentSpec& gradient : op.gradients()) written.push_back(gradient);
+  return written;
+}
+
+bool passes(const std::vector<LaunchEntry>& launches, std::string_view name) {
+  for (const LaunchEntry& launch : launches)
     for (const ArgumentEntry& argument : launch.arguments)
       if (argument.kind == Kind::pointer && argument.name == name) return true;
   return false;
+}
+
+std::vector<LaunchEntry> launches_for(const ForeignKernel& foreign, Direction direction) {
+  const PlanDocument& plan = foreign.plan;
+  if (direction == Direction::forward) return plan.launches;
+  const auto left_by_forward = [&](const auto& named) {
+    return passes(plan.launches, named.name) && passes(plan.backward_launches, named.name);
+  };
+  const std::vector<ArgumentSpec>& outputs = foreign.op->outputs;
+  const bool follows = direction == Direction::both ||
+                       std::any_of(outputs.begin(), outputs.end(), left_by_forward) ||
+                       std::any_of(plan.workspaces.begin(), plan.workspaces.end(), left_by_forward);
+  std::vector<LaunchEntry> launches;
+  if (follows) launches = plan.launches;
+  launches.insert(launches.end(), plan.backward_launches.begin(), plan.backward_launches.end());
+  return launches;
 }
 
 const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>& specs, const std::string& name) {
@@ -225,11 +287,12 @@ std::string with_formats(std::string name, Dtype dtype, Dtype gate) {
 
 std::string refusal(const ForeignKernel& foreign, const ResolvedCase& c) {
   const PlanDocument& plan = foreign.plan;
-  if (!c.case_.cu_seqlens.empty() && !passes(plan, "cu_seqlens"))
+  const std::vector<LaunchEntry> launches = launches_for(foreign, c.direction);
+  if (!c.case_.cu_seqlens.empty() && !passes(launches, "cu_seqlens"))
     return "takes no packed sequences: no launch is given cu_seqlens";
-  for (const ArgumentSpec& input : foreign.op->inputs)
-    if (c.has(input.name) && !passes(plan, input.name))
-      return fmt::format("takes no {}: no launch is given it", input.name);
+  for (const SizedArgument& input : c.inputs)
+    if (!passes(launches, input.spec.name))
+      return fmt::format("takes no {}: no launch is given it", input.spec.name);
   if (evaluate(plan.accepts, scope_of(c, foreign), plan.at("/accepts")) == 0)
     return fmt::format("accepts only cases where {}", plan.accepts);
   return "";
@@ -239,17 +302,20 @@ Program plan_for_case(const ForeignKernel& foreign, const ResolvedCase& c, const
   if (const std::string reason = refusal(foreign, c); !reason.empty())
     throw BadInput(fmt::format("{}: the kernel {}", foreign.plan.path, reason));
   const ExpressionScope scope = scope_of(c, foreign);
+  const std::vector<LaunchEntry> launches = launches_for(foreign, c.direction);
   Program plan;
   plan.name = foreign.plan.name;
-  for (const SizedArgument& output : c.outputs)
-    if (passes(foreign.plan, output.spec.name))
-      plan.outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
+  add_written(foreign, c, launches, plan);
   for (const WorkspaceEntry& workspace : foreign.plan.workspaces)
     plan.workspaces.push_back(
         {workspace.name, evaluate_integer(workspace.bytes, scope, foreign.plan.at(workspace.where + "/bytes"),
                                           0, int64_t{1} << 40)});
-  add_constants(foreign, c, inputs, plan);
-  for (const LaunchEntry& entry : foreign.plan.launches) {
+  add_constants(foreign, c, launches, inputs, plan);
+  for (const LaunchEntry& entry : launches) {
+    if (!entry.fill.empty()) {
+      add_zeros(plan, entry.fill);
+      continue;
+    }
     Launch launch = launch_of(foreign, entry, c, scope);
     // No blocks, nothing to do: a sequence of length 0 gives such a grid.
     if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0) continue;

@@ -20,8 +20,14 @@ struct ForeignKernel {
 
 /// What the plan's expressions may name for this case (examples/strangers_gla/README.md lists it).
 ExpressionScope scope_of(const ResolvedCase&, const ForeignKernel&);
-/// Whether some launch is given this tensor.
-bool passes(const PlanDocument&, std::string_view tensor);
+/// The operator's inputs and outputs; with launches of gradients also what gradients take and give.
+std::vector<ArgumentSpec> tensors_read(const PlanDocument&, const Operator&);
+std::vector<ArgumentSpec> tensors_written(const PlanDocument&, const Operator&);
+/// Whether some launch of these is given this tensor or workspace.
+bool passes(const std::vector<LaunchEntry>&, std::string_view name);
+/// The launches of the case's direction, in order. Gradients come after the forward launches where they read
+/// what those leave: an output, a workspace.
+std::vector<LaunchEntry> launches_for(const ForeignKernel&, Direction);
 /// The argument of that name, or null.
 const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>&, const std::string& name);
 /// A function's or file's name with {dtype} and {gate_dtype} filled in.

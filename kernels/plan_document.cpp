@@ -81,8 +81,13 @@ ArgumentEntry read_argument(const JsonNode& node) {
 }
 
 LaunchEntry read_launch(const JsonNode& node, const json& raw) {
-  node.keys({"function", "ptx", "grid", "block", "shared", "arguments"});
   LaunchEntry launch{.where = node.pointer()};
+  if (node.has("fill")) {
+    node.keys({"fill"});
+    launch.fill = node.get("fill", "").text();
+    return launch;
+  }
+  node.keys({"function", "ptx", "grid", "block", "shared", "arguments"});
   launch.function = node.get("function", "the entry of the PTX; may hold {dtype} and {gate_dtype}").text();
   if (node.has("ptx")) launch.ptx = node.get("ptx", "").text();
   launch.grid = read_extent(node.get("grid", "blocks in x, y, z, as expressions"), raw.at("grid").is_array());
@@ -94,12 +99,35 @@ LaunchEntry read_launch(const JsonNode& node, const json& raw) {
   return launch;
 }
 
+/// The launches of a direction, in order.
+std::vector<LaunchEntry> read_launches(const JsonNode& root, const json& raw, const char* key) {
+  std::vector<LaunchEntry> launches;
+  const auto items = root.get(key, "at least one").items(1);
+  for (size_t i = 0; i < items.size(); ++i) launches.push_back(read_launch(items[i], raw[key][i]));
+  return launches;
+}
+
 void read_limits(const JsonNode& node, PlanDocument& plan) {
   node.keys({"K", "V", "gate_min", "gate_max"});
   if (node.has("K")) plan.max_K = node.get("K", "").whole(1, 1 << 20);
   if (node.has("V")) plan.max_V = node.get("V", "").whole(1, 1 << 20);
   if (node.has("gate_min")) plan.gate_min = node.get("gate_min", "").number();
   if (node.has("gate_max")) plan.gate_max = node.get("gate_max", "").number();
+}
+
+void read_numbers(const JsonNode& node, std::map<std::string, std::string>& numbers) {
+  for (const auto& [name, value] : node.members()) numbers[name] = value.expression();
+}
+
+void read_backward_arithmetic(const JsonNode& node, PlanDocument& plan) {
+  for (const auto& [key, value] : node.members()) {
+    if (key == "state")
+      read_numbers(value, plan.backward_state);
+    else if (key == "adjoint")
+      read_numbers(value, plan.backward_adjoint);
+    else
+      plan.backward[key] = value.expression();
+  }
 }
 
 void read_arithmetic(const JsonNode& node, PlanDocument& plan) {
@@ -110,6 +138,8 @@ void read_arithmetic(const JsonNode& node, PlanDocument& plan) {
   for (const auto& [key, value] : node.members()) {
     if (key == "preset")
       plan.arithmetic_preset = value.text();
+    else if (key == "backward")
+      read_backward_arithmetic(value, plan);
     else
       plan.arithmetic[key] = value.expression();
   }
@@ -119,7 +149,7 @@ PlanDocument read_document(const json& raw, const std::string& path) {
   const JsonNode root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
              "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views", "layouts",
-             "workspaces", "launches"});
+             "workspaces", "launches", "backward_launches"});
   PlanDocument plan{.path = path};
   plan.operator_name =
       root.get("operator", "which operator the kernel claims to compute, such as \"gla\"").text();
@@ -152,9 +182,9 @@ PlanDocument read_document(const json& raw, const std::string& path) {
                                  item.get("bytes", "its size, as an expression").expression(),
                                  item.pointer()});
     }
-  const auto launches = root.get("launches", "at least one").items(1);
-  for (size_t i = 0; i < launches.size(); ++i)
-    plan.launches.push_back(read_launch(launches[i], raw["launches"][i]));
+  if (root.has("backward_launches")) plan.backward_launches = read_launches(root, raw, "backward_launches");
+  if (root.has("launches") || plan.backward_launches.empty())
+    plan.launches = read_launches(root, raw, "launches");
   return plan;
 }
 

@@ -20,7 +20,9 @@ struct ArgumentEntry {
   std::string where;               ///< "/launches/0/arguments/3"
 };
 
+/// A launch, or a fill: `fill` is the tensor or workspace whose bytes become 0.
 struct LaunchEntry {
+  std::string fill;      ///< empty: a launch
   std::string function;  ///< may hold {dtype} and {gate_dtype}
   std::string ptx;       ///< file that holds it, likewise; empty: the one PTX file
   std::array<std::string, 3> grid, block;
@@ -43,7 +45,7 @@ struct PlanDocument {
   std::optional<std::string> arithmetic_preset;
   std::map<std::string, std::string> arithmetic;  ///< number of arithmetic.def -> expression
   /// Of gradients, likewise: numbers of the ADJOINT rows, and what S and dL/dS have beside the forward
-  /// numbers. A plan's file has none of them.
+  /// numbers.
   std::map<std::string, std::string> backward, backward_state, backward_adjoint;
   std::optional<int64_t> resume_granularity;
   bool exponents_nonpositive = false;
@@ -51,7 +53,8 @@ struct PlanDocument {
   std::vector<std::string> reads_views;  ///< inputs that the launches read by their strides
   std::map<std::string, std::vector<std::string>> layouts;  ///< tensor -> its axes, the slowest first
   std::vector<WorkspaceEntry> workspaces;
-  std::vector<LaunchEntry> launches;
+  std::vector<LaunchEntry> launches;           ///< forward; empty: it has only gradients
+  std::vector<LaunchEntry> backward_launches;  ///< of gradients; empty: it has none
 
   /// "plan.json at /launches/0/grid", the head of every message about this document.
   std::string at(const std::string& pointer) const {

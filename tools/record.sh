@@ -14,7 +14,7 @@ forms         nvcc         kernels/forms.txt: instruction forms of our kernels
 tokens        minutes      tests/data/defect_tokens.txt: findings of known defects, from the tokens it holds
 tightness     an hour      tests/data/tightness_run.json and bench/TIGHTNESS.md
 page          nothing      bench/TIGHTNESS.md from tests/data/tightness_run.json
-stranger      nvcc         tests/data/gla_naive.ptx
+stranger      nvcc         tests/data/gla_naive.ptx, gla_naive_backward.ptx
 triton        numpy        tests/data/triton_gla_*.safetensors
 screenshots   a browser    tests/data/screenshots
 digests       a GPU        tests/data/digests_h200.txt: output bits of drawn cases
@@ -52,8 +52,10 @@ PYTHON
     "$build/tools/tightness" tests/data/tightness_run.json 3 >"$folder/page"
     cp "$folder/page" bench/TIGHTNESS.md ;;
   stranger)
-    (cd examples/strangers_gla && "$nvcc" -ptx -lineinfo -arch=compute_80 -o "$folder/ptx" gla_naive.cu)
-    cp "$folder/ptx" tests/data/gla_naive.ptx ;;
+    for name in gla_naive gla_naive_backward; do
+      (cd examples/strangers_gla && "$nvcc" -ptx -lineinfo -arch=compute_80 -o "$folder/ptx" $name.cu)
+      sed 's|^\(\t\.file\t[0-9]* "\).*/|\1|' "$folder/ptx" >tests/data/$name.ptx
+    done ;;
   triton) python3 examples/triton_gla/numpy_gla.py tests/data ;;
   screenshots) tests/reports/page/page_test.sh "$PWD/$build/src/cli/assay" tests/data/screenshots ;;
   digests)

@@ -15,6 +15,8 @@ namespace foreign_run_test {
 
 const std::string kPtx = ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx";
 const std::string kPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json";
+const std::string kGradientsPtx = ASSAY_SOURCE_DIR "/tests/data/gla_naive_backward.ptx";
+const std::string kGradientsPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan_with_gradients.json";
 
 /// Elements outside enclosure and bound, over all outputs; -1 after a trap.
 int64_t elements_outside(const Kernel& kernel, const Case& c) {
@@ -26,13 +28,15 @@ int64_t elements_outside(const Kernel& kernel, const Case& c) {
     ADD_FAILURE() << outcome.trap->message;
     return -1;
   }
-  Problem problem{.sizes = sizes_of(c),
-                  .cu_seqlens = c.cu_seqlens,
-                  .inputs = &inputs,
-                  .arithmetic = kernel.arithmetic(resolved)};
+  Problem problem{.sizes = sizes_of(c), .cu_seqlens = c.cu_seqlens, .inputs = &inputs};
+  if (c.direction == Direction::backward)
+    problem.adjoint = kernel.adjoint_arithmetic(resolved);
+  else
+    problem.arithmetic = kernel.arithmetic(resolved);
   problem.scale = c.scale.value_or(op.default_scale(problem.sizes));
+  const auto evaluate = c.direction == Direction::backward ? op.evaluate_adjoint : op.evaluate;
   int64_t outside = 0;
-  for (const ReferenceOutput& reference : op.evaluate(problem).outputs) {
+  for (const ReferenceOutput& reference : evaluate(problem).outputs) {
     const Tensor& got = outcome.outputs.at(reference.name);
     EXPECT_EQ(got.size(), static_cast<int64_t>(reference.mid.size())) << reference.name;
     for (int64_t i = 0; i < got.size(); ++i) {
@@ -64,14 +68,42 @@ TEST(ForeignRun, ExampleTakesPackedSequencesStatesAndAbsentGates) {
   EXPECT_EQ(elements_outside(kernel, c), 0);
 }
 
-TEST(ForeignRun, WrongScaleInThePlanIsOutside) {
-  nlohmann::json plan = nlohmann::json::parse(std::ifstream(kPlan));
-  plan["launches"][0]["arguments"][12]["f32"] = "scale * (1 + 2^-7)";
+TEST(ForeignRun, GradientsStayWithinTheirDeclaredArithmetic) {
+  const Kernel kernel = load_foreign_kernel(kGradientsPtx, kGradientsPlan);
+  for (const char* token : {"gla_naive_gradients/B2/T20/H2/K30/V40/bf16/g-fp32/logsigmoid/s1/backward",
+                            "gla_naive_gradients/B1/T33/H2/K7/V65/fp32/g-fp32/ladder/s3/backward"})
+    EXPECT_EQ(elements_outside(kernel, parse_token(token)), 0) << token;
+  Case c = parse_token("gla_naive_gradients/B1/T60/H2/K20/V24/fp32/g-fp32/logsigmoid/s5/backward");
+  c.initial_state = c.final_state_gradient = true;
+  EXPECT_EQ(elements_outside(kernel, c), 0);
+  c.cu_seqlens = {0, 7, 7, 60};
+  EXPECT_EQ(elements_outside(kernel, c), 0);
+  c.without = {"g"};
+  EXPECT_EQ(elements_outside(kernel, c), 0);
+}
+
+Kernel load(const nlohmann::json& plan, const std::string& ptx) {
   const auto path =
       std::filesystem::temp_directory_path() / ("assay_foreign_run_" + std::to_string(getpid()) + ".json");
   std::ofstream(path) << plan.dump();
-  const Kernel kernel = load_foreign_kernel(kPtx, path);
+  Kernel kernel = load_foreign_kernel(ptx, path);
   std::filesystem::remove(path);
+  return kernel;
+}
+
+TEST(ForeignRun, StateThatIsNotZeroedIsOutside) {
+  nlohmann::json plan = nlohmann::json::parse(std::ifstream(kGradientsPlan));
+  plan["backward_launches"].erase(2);  // of the columns; poison and what the rows left are there
+  const Kernel kernel = load(plan, kGradientsPtx);
+  EXPECT_GT(elements_outside(kernel, parse_token("gla_naive_gradients/B1/T33/H2/K7/V65/fp32/g-fp32/none/s3/"
+                                                 "backward")),
+            33 * 2 * 65 / 2);
+}
+
+TEST(ForeignRun, WrongScaleInThePlanIsOutside) {
+  nlohmann::json plan = nlohmann::json::parse(std::ifstream(kPlan));
+  plan["launches"][0]["arguments"][12]["f32"] = "scale * (1 + 2^-7)";
+  const Kernel kernel = load(plan, kPtx);
   EXPECT_GT(elements_outside(kernel, parse_token("gla_naive/B1/T33/H2/K7/V65/fp32/g-fp32/ladder/s3")),
             33 * 2 * 65 / 2);
 }

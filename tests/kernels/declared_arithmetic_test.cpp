@@ -35,6 +35,37 @@ TEST(DeclaredArithmetic, PresetFollowsFromTheRoundingsOfAnFp32Recurrence) {
   EXPECT_EQ(a.chunk, 0);
 }
 
+/// dv is a sum over 64 keys, dq one over 32 values.
+TEST(DeclaredArithmetic, GradientsMirrorTheForwardNumbersWhereNothingIsWritten) {
+  const ExpressionScope scope{
+      {{"B", 2}, {"T", 100}, {"K", 64}, {"V", 32}, {"u", 0x1p-8}, {"u_gate", 0x1p-24}}, {}};
+  const auto gradients = [&](const std::string& arithmetic) {
+    const std::string text =
+        R"({"operator": "gla", "dtypes": ["bf16"], "arithmetic": )" + arithmetic +
+        R"(, "backward_launches": [{"function": "f", "grid": 1, "block": 1, "arguments": []}]})";
+    return declared_adjoint_arithmetic(parse_plan_document(text, "p.json"), scope);
+  };
+  const double u = 0x1p-24;
+  const auto is_gamma = [&](double value, double n) {
+    EXPECT_GE(value, n * u) << n;
+    EXPECT_LE(value, n * u * (1 + 0x1p-14)) << n;
+  };
+  const AdjointArithmetic recurrent = gradients(R"("fp32-recurrent")");
+  EXPECT_EQ(recurrent.state.write, u);
+  is_gamma(recurrent.adjoint.write, 3), is_gamma(recurrent.state.readout, 34);
+  is_gamma(recurrent.adjoint.readout, 32), is_gamma(recurrent.value_readout, 64);
+  is_gamma(recurrent.gate_readout, 33), is_gamma(recurrent.total, 200);
+  EXPECT_EQ(recurrent.gate_output_roundoff, u);
+
+  const AdjointArithmetic written =
+      gradients(R"({"output_roundoff": "u", "step": "2^-20", "readout": "2^-18", "backward":)"
+                R"( {"state": {"step": "2^-21"}, "adjoint": {"step": "2^-22"}, "gate_sums": "2^-7"}})");
+  EXPECT_EQ(written.state.step, 0x1p-21);
+  EXPECT_EQ(written.adjoint.step, 0x1p-22);
+  EXPECT_EQ(written.gate_sums, 0x1p-7);
+  EXPECT_EQ(written.value_readout, 0x1p-18);
+}
+
 TEST(DeclaredArithmetic, FieldsAreExpressionsAndOverrideThePreset) {
   const Arithmetic a =
       declared(R"({"preset": "fp32-recurrent", "step": "2^-9", "chunk": 64, "boundary": "2^-24"})");
@@ -116,26 +147,48 @@ TEST(DeclaredArithmetic, EveryNumberOfTheTableCanBeDeclaredAndIsKept) {
   }
 }
 
-TEST(DeclaredArithmetic, SchemaAndReadmeHaveTheTable) {
-  nlohmann::ordered_json expected{
+/// A row of a table in Markdown, where "|" parts cells.
+template <class Field>
+std::string row_of(const Field& field) {
+  std::string cell(field.covers);
+  for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
+  return fmt::format("| {} | {} | {} | {} |\n", field.name, field.family, name_of(field.unit), cell);
+}
+
+template <class Field>
+nlohmann::ordered_json property_of(const Field& field) {
+  return {{"$ref", "#/$defs/expression"},
+          {"description", fmt::format("{}: {}", name_of(field.unit), field.covers)}};
+}
+
+TEST(DeclaredArithmetic, SchemaAndReadmeHaveTheTables) {
+  nlohmann::ordered_json forward{
       {"preset",
        {{"enum",
          {"fp32-recurrent", "triton-chunk", "triton-delta-chunk", "triton-kda-chunk", "triton-gsa-chunk"}}}}};
-  std::string table;
+  std::string table, of_gradients;
   for (const auto& field : kArithmeticFields) {
-    const std::string unit(name_of(field.unit)), covers(field.covers);
-    expected[std::string(field.name)] = {{"$ref", "#/$defs/expression"},
-                                         {"description", unit + ": " + covers}};
-    std::string cell = covers;
-    for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
-    table += fmt::format("| {} | {} | {} | {} |\n", field.name, field.family, unit, cell);
+    forward[std::string(field.name)] = property_of(field);
+    table += row_of(field);
   }
+  forward["backward"] = {{"$ref", "#/$defs/backward_arithmetic"}};
   std::ifstream schema_file(ASSAY_SOURCE_DIR "/kernels/plan.schema.json");
   const auto schema = nlohmann::ordered_json::parse(schema_file);
-  EXPECT_EQ(schema["properties"]["arithmetic"]["oneOf"][1]["properties"].dump(1), expected.dump(1));
+  EXPECT_EQ(schema["properties"]["arithmetic"]["oneOf"][1]["properties"].dump(1), forward.dump(1));
+
+  auto backward = schema["$defs"]["backward_arithmetic"]["properties"];
+  EXPECT_EQ(backward.erase("state") + backward.erase("adjoint"), 2u);
+  nlohmann::ordered_json expected;
+  for (const auto& field : kAdjointFields) {
+    expected[std::string(field.name)] = property_of(field);
+    of_gradients += row_of(field);
+  }
+  EXPECT_EQ(backward.dump(1), expected.dump(1));
+
   std::ifstream file(ASSAY_SOURCE_DIR "/examples/strangers_gla/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});
   EXPECT_NE(readme.find("|---|---|---|---|\n" + table + "\n"), std::string::npos) << table;
+  EXPECT_NE(readme.find("|---|---|---|---|\n" + of_gradients + "\n"), std::string::npos) << of_gradients;
 }
 
 }  // namespace

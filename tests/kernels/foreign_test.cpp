@@ -16,17 +16,33 @@ using nlohmann::json;
 
 const std::string kPtx = ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx";
 const std::string kPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json";
+const std::string kGradients = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan_with_gradients.json";
 
-/// Loads the example's PTX under its plan after `patch` (RFC 6902).
-Kernel load_patched(const json& patch) {
+Kernel load(const json& plan, const std::string& ptx) {
   const auto path =
       std::filesystem::temp_directory_path() / ("assay_foreign_" + std::to_string(::getpid()) + ".json");
-  std::ofstream(path) << json::parse(std::ifstream(kPlan)).patch(patch).dump();
+  std::ofstream(path) << plan.dump();
   struct Remove {
     std::filesystem::path path;
     ~Remove() { std::filesystem::remove(path); }
   } remove{path};
-  return load_foreign_kernel(kPtx, path);
+  return load_foreign_kernel(ptx, path);
+}
+
+/// Loads the example's PTX under its plan after `patch` (RFC 6902).
+Kernel load_patched(const json& patch) {
+  return load(json::parse(std::ifstream(kPlan)).patch(patch), kPtx);
+}
+
+/// Both examples as one plan, of two PTX files, after `patch`: it goes forward and backward.
+Kernel load_both_ways(const json& patch = json::array()) {
+  json plan = json::parse(std::ifstream(kPlan));
+  const json gradients = json::parse(std::ifstream(kGradients));
+  for (const char* key : {"workspaces", "backward_launches"}) plan[key] = gradients[key];
+  plan["launches"][0]["ptx"] = "gla_naive.ptx";
+  for (json& launch : plan["backward_launches"])
+    if (!launch.contains("fill")) launch["ptx"] = "gla_naive_backward.ptx";
+  return load(plan.patch(patch), ASSAY_SOURCE_DIR "/tests/data");
 }
 
 Case small_case() {
@@ -175,6 +191,90 @@ TEST(ForeignKernel, TensorsLieAsThePlanSays) {
   EXPECT_EQ(integer_of(arguments[8]), 60);
   EXPECT_EQ(integer_of(arguments[9]), 100 * 60);
   EXPECT_EQ(pointer_of(plan.launches[2].arguments[1])->buffer, "o");
+}
+
+std::vector<std::string> functions_of(const Program& plan) {
+  std::vector<std::string> functions;
+  for (const Launch& launch : plan.launches) functions.push_back(launch.function);
+  return functions;
+}
+
+using Strings = std::vector<std::string>;
+const Strings kBackward = {"fill_32", "gla_naive_rows_bf16", "fill_32", "gla_naive_columns_bf16"};
+
+TEST(ForeignKernel, GradientsAreAPlansToo) {
+  const Kernel kernel =
+      load_foreign_kernel(ASSAY_SOURCE_DIR "/tests/data/gla_naive_backward.ptx", kGradients);
+  EXPECT_EQ(directions_of(kernel), std::vector{Direction::backward});
+  Case c = small_case();
+  c.direction = Direction::backward, c.without = {"g"};
+  const Program plan = plan_of(kernel, c);
+  EXPECT_EQ(functions_of(plan), kBackward);
+  Strings outputs;
+  for (const ProgramOutput& output : plan.outputs) outputs.push_back(output.name);
+  EXPECT_EQ(outputs, (Strings{"dq", "dk", "dv"}));
+  const std::vector<Argument>& arguments = plan.launches[1].arguments;
+  EXPECT_EQ(pointer_of(arguments[5])->buffer, "do");
+  EXPECT_EQ(pointer_of(arguments[6])->buffer, "") << "no gradient of a final state";
+  EXPECT_EQ(pointer_of(arguments[11])->buffer, "") << "dg, where there is no g";
+  EXPECT_GT(kernel.adjoint_arithmetic(resolved(c)).value_readout, 60 * 0x1p-24);
+}
+
+TEST(ForeignKernel, GradientsFollowTheForwardLaunchesWhereTheyReadWhatTheseLeave) {
+  Case c = small_case();
+  Strings both = kBackward;
+  both.insert(both.begin(), "gla_naive_bf16");
+  const Kernel apart = load_both_ways();
+  EXPECT_EQ(directions_of(apart), (std::vector{Direction::forward, Direction::backward, Direction::both}));
+  EXPECT_EQ(functions_of(plan_of(apart, c)), Strings{"gla_naive_bf16"});
+  c.direction = Direction::both;
+  EXPECT_EQ(functions_of(plan_of(apart, c)), both);
+  EXPECT_EQ(plan_of(apart, c).outputs.size(), 6u);
+  c.direction = Direction::backward;
+  EXPECT_EQ(functions_of(plan_of(apart, c)), kBackward);
+
+  const Program reads_o = plan_of(
+      load_both_ways(
+          json::parse(R"([{"op": "replace", "path": "/backward_launches/3/arguments/2", "value": "o"}])")),
+      c);
+  EXPECT_EQ(functions_of(reads_o), both);
+  EXPECT_EQ(reads_o.outputs.size(), 4u);
+  const auto o = std::find_if(reads_o.workspaces.begin(), reads_o.workspaces.end(),
+                              [](const Workspace& workspace) { return workspace.name == "o"; });
+  ASSERT_NE(o, reads_o.workspaces.end());
+  EXPECT_EQ(o->bytes, 2 * 100 * 3 * 70 * 2);
+  const Kernel shares =
+      load_both_ways(json::parse(R"([{"op": "replace", "path": "/launches/0/arguments/6", "value": "G"},
+                      {"op": "add", "path": "/omits", "value": ["final_state"]}])"));
+  EXPECT_EQ(functions_of(plan_of(shares, c)), both) << "a workspace of both";
+}
+
+TEST(ForeignKernel, MistakesInLaunchesOfGradientsAreNamed) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"([{"op": "replace", "path": "/backward_launches/1/arguments/11", "value": null}])",
+       "at /backward_launches: no launch is given the output \"dg\"; pass it, or list it in \"omits\""},
+      {R"([{"op": "replace", "path": "/backward_launches/1/arguments/5", "value": "q"},
+           {"op": "replace", "path": "/backward_launches/3/arguments/3", "value": "q"}])",
+       "at /backward_launches: no launch is given the input \"do\""},
+      {R"([{"op": "replace", "path": "/backward_launches/0/fill", "value": "q"}])",
+       "at /backward_launches/0/fill: \"q\" is no workspace and nothing that gla writes; known here: o, "
+       "final_state, dq"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/5", "value": "dq"}])",
+       "at /launches/0/arguments/5: gla has no tensor \"dq\" and no workspace has that name"},
+      {R"([{"op": "replace", "path": "/backward_launches/1/function", "value": "rows"}])",
+       "at /backward_launches/1/function: "},
+      {R"([{"op": "replace", "path": "/arithmetic", "value":
+            {"preset": "fp32-recurrent", "backward": {"adjoint": {"steps": 1}}}}])",
+       "at /arithmetic/backward/adjoint: unknown field \"steps\""},
+  };
+  for (const auto& [patch, part] : rows) {
+    try {
+      load_both_ways(json::parse(patch));
+      ADD_FAILURE() << patch;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(ForeignKernel, LaunchWithoutBlocksIsSkipped) {

@@ -18,7 +18,8 @@ const char* kPlan = R"({
   "workspaces": [{"name": "states", "bytes": "N * H * 4"}],
   "launches": [{"function": "f_{dtype}", "grid": ["H", "N"], "block": 64,
                 "arguments": ["q", null, {"i32": "T"}, {"f32": 0.5},
-                              {"pointer": "g", "offset": 16, "absent": "zeros"}]}]
+                              {"pointer": "g", "offset": 16, "absent": "zeros"}]}],
+  "backward_launches": [{"function": "b", "grid": 1, "block": 32, "arguments": ["do", "dq"]}, {"fill": "dq"}]
 })";
 
 /// The message of parsing kPlan after `patch` (RFC 6902).
@@ -50,6 +51,10 @@ TEST(PlanDocument, IsReadAsWritten) {
     EXPECT_EQ(launch.arguments[i].expression, expressions[i]) << i;
     EXPECT_EQ(launch.arguments[i].zeros_when_absent, i == 4) << i;
   }
+  ASSERT_EQ(plan.backward_launches.size(), 2u);
+  EXPECT_EQ(plan.backward_launches[0].function, "b");
+  EXPECT_EQ(plan.backward_launches[0].fill, "");
+  EXPECT_EQ(plan.backward_launches[1].fill, "dq");
 }
 
 TEST(PlanDocument, MalformedIsRefusedWithFilePointerAndWhatToWrite) {
@@ -61,7 +66,8 @@ TEST(PlanDocument, MalformedIsRefusedWithFilePointerAndWhatToWrite) {
       {R"([{"op": "remove", "path": "/operator"}])", "p.json at /: key \"operator\" is missing"},
       {R"([{"op": "remove", "path": "/arithmetic"}])",
        "key \"arithmetic\" is missing: without a declared arithmetic"},
-      {R"([{"op": "remove", "path": "/launches"}])", "key \"launches\" is missing"},
+      {R"([{"op": "remove", "path": "/launches"}, {"op": "remove", "path": "/backward_launches"}])",
+       "key \"launches\" is missing"},
       {R"([{"op": "replace", "path": "/launches", "value": []}])",
        "at /launches: expected at least 1 entries, got 0"},
       {R"([{"op": "replace", "path": "/launches", "value": {}}])",
@@ -138,7 +144,9 @@ TEST(PlanDocument, KnowsTheKeysOfItsSchemaAndNoOthers) {
       {"", "/properties"},
       {"/limits", "/properties/limits/properties"},
       {"/workspaces/0", "/properties/workspaces/items/properties"},
-      {"/launches/0", "/properties/launches/items/properties"},
+      {"/launches/0", "/$defs/launches/items/oneOf/0/properties"},
+      {"/backward_launches/0", "/$defs/launches/items/oneOf/0/properties"},
+      {"/backward_launches/1", "/$defs/launches/items/oneOf/1/properties"},
       {"/launches/0/arguments/4", "/$defs/argument/oneOf/2/properties"},
   };
   for (const auto& [place, properties] : rows) {
