@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "src/base/tensor/safetensors.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/tensor/unambiguous_json.h"
+#include "src/base/tensor/zip_writer.h"
 
 namespace assay {
 namespace {
@@ -43,10 +45,26 @@ void collect_files(const nlohmann::json& value, std::set<std::string>& names) {
     for (const auto& item : value) collect_files(item, names);
 }
 
+/// What could not be read again is not begun.
+void write(const std::string& path, const ZipParts& parts) {
+  uint64_t bytes = 0;
+  for (const auto& [name, part] : parts) bytes += part.bytes;
+  if (bytes > kLargestCapsule)
+    throw BadInput(
+        fmt::format("{}: {:.1f} GiB do not go into one capsule, which holds {} at most; keep a folder", path,
+                    std::ldexp(static_cast<double>(bytes), -30), kLargestCapsule >> 30));
+  write_zip(path, parts);
+}
+
+ZipPart part_of(const TensorMap& tensors) {
+  return {safetensors_size(tensors),
+          [&tensors](const ZipPart::Take& take) { each_safetensors_piece(tensors, take); }};
+}
+
 }  // namespace
 
 void write_capsule(const LaunchFile& file, const Capsule& capsule, const std::string& path) {
-  ZipFiles files;
+  ZipParts files;
   nlohmann::json document = file.document();
   document["name"] = capsule.name;
   for (const auto& [name, value] : capsule.sizes) document["sizes"][name] = value;
@@ -55,27 +73,26 @@ void write_capsule(const LaunchFile& file, const Capsule& capsule, const std::st
     // Two of one name would be one file.
     const std::string name =
         fmt::format("{}_{}", module.name, std::filesystem::path(module.path).filename().string());
-    files[name] = *module.ptx;
+    files[name] = zip_part(*module.ptx);
     document["ptx"].push_back(name);
   }
   for (const auto& [name, tensor] : capsule.inputs)
     document["tensors"][name] = with_values(document["tensors"][name], tensor);
-  if (!capsule.inputs.empty()) files[kInputs] = safetensors_bytes(capsule.inputs);
+  if (!capsule.inputs.empty()) files[kInputs] = part_of(capsule.inputs);
   if (!capsule.recorded.empty())
-    files[kRecorded] = safetensors_bytes(capsule.recorded), document["recorded"] = kRecorded;
-  files[kLaunchDocument] = document.dump(1) + "\n";
-  write_zip(path, files);
+    files[kRecorded] = part_of(capsule.recorded), document["recorded"] = kRecorded;
+  files[kLaunchDocument] = zip_part(document.dump(1) + "\n");
+  write(path, files);
 }
 
 void pack_capsule(const std::string& folder, const std::string& path) {
   const LaunchFolder from(folder);
-  ZipFiles files{{kLaunchDocument, from.document()}};
+  const std::string document = from.document();
+  ZipParts files{{kLaunchDocument, zip_part(document)}};
   std::set<std::string> names;
-  collect_files(
-      parse_unambiguous(files[kLaunchDocument], from.document_path(), "no launch file, which is JSON"),
-      names);
-  for (const std::string& name : names) files[name] = from.read(name);
-  write_zip(path, files);
+  collect_files(parse_unambiguous(document, from.document_path(), "no launch file, which is JSON"), names);
+  for (const std::string& name : names) files[name] = zip_part(from.map(name));
+  write(path, files);
 }
 
 }  // namespace assay

@@ -13,9 +13,6 @@
 namespace assay {
 namespace {
 
-/// Of everything in a capsule, unpacked.
-constexpr uint64_t kMostBytes = uint64_t{16} << 30;
-
 bool stays_inside(const std::string& name) {
   const std::filesystem::path path(name);
   if (name.empty() || path.is_absolute()) return false;
@@ -40,7 +37,7 @@ LaunchFolder::LaunchFolder(const std::string& path) : path_(path) {
   }
   mapped_ = std::make_shared<const MappedFile>(path);
   if (mapped_->bytes().starts_with("PK")) {
-    files_ = parse_zip(*mapped_, path, "capsule", kMostBytes, large_);
+    files_ = parse_zip(*mapped_, path, "capsule", kLargestCapsule, large_);
     closed_ = true, document_path_ = path + "/" + kLaunchDocument;
     return;
   }
@@ -57,8 +54,7 @@ std::string LaunchFolder::path_of(const std::string& name) const {
 }
 
 std::string LaunchFolder::read(const std::string& name) const {
-  if (closed_ && !stays_inside(name))
-    throw BadInput(fmt::format("{}: names {}, which is outside of it", document_path_, name));
+  require_inside(name);
   if (!files_) return read_file(path_of(name));
   if (const auto large = large_.find(name); large != large_.end()) return std::string(large->second);
   const auto found = files_->find(name);
@@ -66,24 +62,34 @@ std::string LaunchFolder::read(const std::string& name) const {
   return found->second;
 }
 
+std::shared_ptr<const MappedFile> LaunchFolder::map(const std::string& name) const {
+  require_inside(name);
+  return std::make_shared<const MappedFile>(path_of(name));
+}
+
+void LaunchFolder::require_inside(const std::string& name) const {
+  if (closed_ && !stays_inside(name))
+    throw BadInput(fmt::format("{}: names {}, which is outside of it", document_path_, name));
+}
+
 Tensor LaunchFolder::read_npy(const std::string& name, bool large_stay) const {
-  if (closed_ && !stays_inside(name)) read(name);  // says so
+  require_inside(name);
   if (files_) {
     const auto large = large_.find(name);
     return large != large_.end() ? parse_npy(large->second, path_of(name), large_stay ? mapped_ : nullptr)
                                  : parse_npy(read(name), path_of(name));
   }
-  const auto file = std::make_shared<const MappedFile>(path_of(name));
+  const std::shared_ptr<const MappedFile> file = map(name);
   return parse_npy(file->bytes(), path_of(name), large_stay ? file : nullptr);
 }
 
 TensorMap LaunchFolder::read_tensors(const std::string& name, bool large_stay) const {
-  if (closed_ && !stays_inside(name)) read(name);  // says so
+  require_inside(name);
   if (large_stay && name.ends_with(".safetensors")) {
     if (const auto large = large_.find(name); large != large_.end())
       return parse_safetensors(large->second, path_of(name), mapped_);
     if (!files_) {
-      const auto file = std::make_shared<const MappedFile>(path_of(name));
+      const std::shared_ptr<const MappedFile> file = map(name);
       return parse_safetensors(file->bytes(), path_of(name), file);
     }
   }

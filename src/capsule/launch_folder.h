@@ -1,5 +1,7 @@
 // Where a launch file and what it names lie: in a folder, or in a capsule, a ZIP archive that holds them all.
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,6 +24,8 @@ class LaunchFolder {
   std::string path_of(const std::string& name) const;
   /// Its bytes. Throws BadInput where there is none, or where a name leaves the folder.
   std::string read(const std::string& name) const;
+  /// The same where it lies; not of a capsule's.
+  std::shared_ptr<const MappedFile> map(const std::string& name) const;
   /// Of a .npy file, without a name; `large_stay` as of read_tensors.
   Tensor read_npy(const std::string& name, bool large_stay) const;
   /// Of a .safetensors or .npz file; beside a launch file also of a folder of .npy files. `large_stay`:
@@ -30,6 +34,8 @@ class LaunchFolder {
   TensorMap read_tensors(const std::string& name, bool large_stay = false) const;
 
  private:
+  void require_inside(const std::string& name) const;
+
   std::string path_, document_path_, folder_;
   bool closed_ = false;                            ///< names stay inside
   std::optional<ZipFiles> files_;                  ///< of a capsule
@@ -39,6 +45,8 @@ class LaunchFolder {
 
 /// The launch file's name inside a capsule.
 inline constexpr const char* kLaunchDocument = "launch.json";
+/// Of everything in a capsule, unpacked.
+inline constexpr uint64_t kLargestCapsule = uint64_t{16} << 30;
 
 /// Whether a name is one of them, there or not: a file, a folder with a launch.json, or a name that ends in
 /// .json or .capsule.

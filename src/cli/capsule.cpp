@@ -18,7 +18,7 @@ struct NewCommand {
   std::string out;
 
   int run() {
-    const Capsule capsule = program.load();
+    const Capsule capsule = program.load(true);  // values pass through
     write_capsule(program.file(), capsule, out);
     fmt::print("{}: {} launches, {} tensors with values; assay check {}\n", out,
                capsule.program.launches.size(), capsule.inputs.size(), out);

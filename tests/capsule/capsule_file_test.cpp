@@ -54,6 +54,34 @@ TEST_F(CapsuleFile, PacksWhatAFolderNamesAndNothingElse) {
             LaunchFile(folder / "in", {}).make({}, 4).inputs.at("x").data);
 }
 
+TEST_F(CapsuleFile, LargeValuesThatAreNotHeldGoIntoItAsHeldOnesDo) {
+  std::ofstream(folder / "in/launch.json") << R"({"ptx": "row_norm.ptx",
+    "tensors": {"x": {"shape": [17000000], "dtype": "fp32", "values": "uniform"},
+                "y": {"shape": [1], "dtype": "fp32"}},
+    "launches": [{"function": "row_norm", "grid": 1, "block": 1,
+                  "arguments": [{"struct": ["x", "y", "y", {"i32": 1}, {"f32": 1}]}]}]})";
+  const LaunchFile file(folder / "in", {});
+  const Capsule left = file.make({}, 1, true);
+  ASSERT_FALSE(left.inputs.at("x").is_held());
+  write_capsule(file, left, folder / "left");
+  write_capsule(file, file.make({}, 1), folder / "held");
+  EXPECT_TRUE(read_file(folder / "left") == read_file(folder / "held"));
+}
+
+TEST_F(CapsuleFile, MoreThanCanBeReadBackIsRefusedBeforeAnythingIsRead) {
+  std::ofstream(folder / "in/x.npy") << "not looked at";
+  std::filesystem::resize_file(folder / "in/x.npy", uint64_t{17} << 30);  // a hole
+  std::ofstream(folder / "in/launch.json") << R"({"tensors": {"x": {"values": {"npy": "x.npy"}}}})";
+  try {
+    pack_capsule(folder / "in", folder / "q.capsule");
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("17.0 GiB do not go into one capsule"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "q.capsule"));
+}
+
 TEST_F(CapsuleFile, ACorruptOneIsOneLine) {
   const LaunchFile file(folder / "in/launch.json", {});
   write_capsule(file, file.make({{"columns", 3}}, 1), folder / "c");

@@ -8,6 +8,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/safetensors.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/zip_writer.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {
@@ -38,7 +39,7 @@ TEST(LaunchFolder, NothingLeavesAFolderOrACapsule) {
   std::ofstream(scratch / "outside") << "text";
   std::ofstream(scratch / "in/launch.json") << "{}";
   std::ofstream(scratch / "in/x") << "inside";
-  write_zip(scratch / "c.capsule", {{"launch.json", "{}"}, {"x", "inside"}, {"../outside", "no"}});
+  write_zip(scratch / "c.capsule", ZipFiles{{"launch.json", "{}"}, {"x", "inside"}, {"../outside", "no"}});
   for (const char* path : {"in", "c.capsule"}) {
     const LaunchFolder folder(scratch / path);
     EXPECT_EQ(folder.document(), "{}");
@@ -58,7 +59,7 @@ TEST(LaunchFolder, LargeTensorsStayInTheirFileWhereAskedFor) {
   std::ofstream(scratch / "in/launch.json") << "{}";
   const std::string bytes = safetensors_bytes({{"x", x}, {"y", small}});
   write_file(scratch / "in/t.safetensors", bytes);
-  write_zip(scratch / "c.capsule", {{"launch.json", "{}"}, {"t.safetensors", bytes}});
+  write_zip(scratch / "c.capsule", ZipFiles{{"launch.json", "{}"}, {"t.safetensors", bytes}});
   for (const char* path : {"in", "c.capsule"}) {
     const LaunchFolder folder(scratch / path);
     const TensorMap held = folder.read_tensors("t.safetensors"),

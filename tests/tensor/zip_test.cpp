@@ -4,6 +4,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/zip_writer.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {

@@ -16,17 +16,18 @@ namespace {
 
 class MappedElements : public TensorSource {
  public:
-  MappedElements(std::shared_ptr<const MappedFile> file, const char* at, size_t width)
-      : file_(std::move(file)), at_(at), width_(width) {}
+  MappedElements(std::shared_ptr<const MappedFile> file, std::string_view stored, size_t width)
+      : file_(std::move(file)), stored_(stored), width_(width) {}
   uint64_t bits(int64_t flat) const override {
     uint64_t bits = 0;
-    std::memcpy(&bits, at_ + static_cast<size_t>(flat) * width_, width_);
+    std::memcpy(&bits, stored_.data() + static_cast<size_t>(flat) * width_, width_);
     return bits;
   }
+  std::string_view stored() const { return stored_; }
 
  private:
   std::shared_ptr<const MappedFile> file_;
-  const char* at_;
+  std::string_view stored_;
   size_t width_;
 };
 
@@ -39,6 +40,10 @@ MappedFile::MappedFile(const std::string& path) {
     const int why = errno;
     if (file >= 0) close(file);
     throw BadInput(fmt::format("{}: cannot be opened: {}", path, std::strerror(why)));
+  }
+  if (S_ISDIR(about.st_mode)) {
+    close(file);
+    throw BadInput(fmt::format("{}: is a folder, not a file", path));
   }
   size_ = static_cast<size_t>(about.st_size);
   void* const mapped = size_ ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
@@ -63,9 +68,15 @@ Tensor mapped_tensor(const std::string& name, Dtype dtype, std::vector<Axis> axe
                      std::shared_ptr<const MappedFile> file, const char* at) {
   Tensor tensor;
   tensor.name = name, tensor.dtype = dtype, tensor.axes = std::move(axes);
+  const std::string_view stored(at, static_cast<size_t>(tensor.bytes()));
   tensor.source =
-      std::make_shared<MappedElements>(std::move(file), at, static_cast<size_t>(format(dtype).bytes));
+      std::make_shared<MappedElements>(std::move(file), stored, static_cast<size_t>(format(dtype).bytes));
   return tensor;
+}
+
+std::string_view mapped_bytes(const Tensor& tensor) {
+  const auto* const mapped = dynamic_cast<const MappedElements*>(tensor.source.get());
+  return mapped ? mapped->stored() : std::string_view{};
 }
 
 }  // namespace assay

@@ -30,5 +30,7 @@ class MappedFile {
 /// A tensor whose elements stay in the file, row by row from `at` on.
 Tensor mapped_tensor(const std::string& name, Dtype, std::vector<Axis> axes,
                      std::shared_ptr<const MappedFile> file, const char* at);
+/// All its elements where they lie; empty for a tensor that is not of mapped_tensor.
+std::string_view mapped_bytes(const Tensor&);
 
 }  // namespace assay

@@ -14,6 +14,7 @@ namespace assay {
 namespace {
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // of the format's own readers
+constexpr size_t kMadePiece = 1 << 20;
 
 struct TypeName {
   const char* name;
@@ -103,6 +104,36 @@ std::string type_name(Dtype dtype, const std::string& name) {
   throw BadInput(fmt::format("tensor {}: {} has no safetensors type", name, format(dtype).name));
 }
 
+/// What stands before the data.
+std::string header_of(const TensorMap& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  int64_t at = 0;
+  for (const auto& [name, tensor] : tensors) {
+    std::vector<int64_t> shape;
+    for (const Axis& axis : tensor.axes) shape.push_back(axis.size);
+    header[name] = {{"dtype", type_name(tensor.dtype, name)},
+                    {"shape", shape},
+                    {"data_offsets", {at, at + tensor.bytes()}}};
+    at += tensor.bytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // readers map the data: keep it aligned
+  const uint64_t header_size = text.size();
+  return std::string(reinterpret_cast<const char*>(&header_size), 8) + text;
+}
+
+void each_made_piece(const Tensor& tensor, const std::function<void(std::string_view)>& take) {
+  const auto width = static_cast<size_t>(format(tensor.dtype).bytes);
+  std::string piece;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const uint64_t bits = tensor.source->bits(i);
+    piece.append(reinterpret_cast<const char*>(&bits), width);
+    if (piece.size() < kMadePiece && i + 1 < tensor.size()) continue;
+    take(piece);
+    piece.clear();
+  }
+}
+
 }  // namespace
 
 TensorMap parse_safetensors(std::string_view file, const std::string& path,
@@ -141,21 +172,27 @@ TensorMap read_safetensors(const std::string& path) {
 }
 
 std::string safetensors_bytes(const TensorMap& tensors) {
-  nlohmann::json header = nlohmann::json::object();
-  std::string data;
+  std::string file;
+  each_safetensors_piece(tensors, [&](std::string_view piece) { file += piece; });
+  return file;
+}
+
+void each_safetensors_piece(const TensorMap& tensors, const std::function<void(std::string_view)>& take) {
+  take(header_of(tensors));
   for (const auto& [name, tensor] : tensors) {
-    std::vector<int64_t> shape;
-    for (const Axis& axis : tensor.axes) shape.push_back(axis.size);
-    const size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
-    header[name] = {
-        {"dtype", type_name(tensor.dtype, name)}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+    if (tensor.is_held())
+      take({reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()});
+    else if (const std::string_view stored = mapped_bytes(tensor); !stored.empty())
+      take(stored);
+    else
+      each_made_piece(tensor, take);
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // readers map the data: keep it aligned
-  const uint64_t header_size = text.size();
-  std::string file(reinterpret_cast<const char*>(&header_size), 8);
-  return file + text + data;
+}
+
+uint64_t safetensors_size(const TensorMap& tensors) {
+  uint64_t bytes = header_of(tensors).size();
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<uint64_t>(tensor.bytes());
+  return bytes;
 }
 
 void write_safetensors(const std::string& path, const TensorMap& tensors) {

@@ -194,30 +194,6 @@ void require_own_bytes(std::vector<Entry> entries, const Archive& archive) {
                                        entries[i].name));
 }
 
-template <typename T>
-void append(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-/// What the local header and the directory have in common, from the version on.
-std::string entry_numbers(const Entry& entry) {
-  std::string bytes;
-  append<uint16_t>(bytes, 20);       // version 2.0: stored files
-  append<uint16_t>(bytes, 1 << 11);  // names in UTF-8
-  append<uint16_t>(bytes, 0);
-  append<uint32_t>(bytes, 0x00210000);  // 1980-01-01, so that the same contents are the same bytes
-  append<uint32_t>(bytes, entry.crc);
-  append<uint32_t>(bytes, static_cast<uint32_t>(entry.packed));
-  append<uint32_t>(bytes, static_cast<uint32_t>(entry.size));
-  append<uint16_t>(bytes, static_cast<uint16_t>(entry.name.size()));
-  append<uint16_t>(bytes, 0);
-  return bytes;
-}
-
-}  // namespace
-
-namespace {
-
 ZipFiles parse(std::string_view file, const std::string& path, std::string_view kind, uint64_t most_bytes,
                const MappedFile* mapped, std::map<std::string, std::string_view>* left) {
   const Archive archive{path, kind};
@@ -252,37 +228,6 @@ ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_v
 ZipFiles parse_zip(const MappedFile& mapped, const std::string& path, std::string_view kind,
                    uint64_t most_bytes, std::map<std::string, std::string_view>& left) {
   return parse(mapped.bytes(), path, kind, most_bytes, &mapped, &left);
-}
-
-void write_zip(const std::string& path, const ZipFiles& files) {
-  std::string bytes, directory;
-  for (const auto& [name, contents] : files) {
-    if (bytes.size() + contents.size() + directory.size() > UINT32_MAX || name.size() > UINT16_MAX)
-      refuse(path, "more than 4 GiB do not go into one file; use a folder");
-    Entry entry{.name = name, .packed = contents.size(), .size = contents.size(), .local = bytes.size()};
-    entry.crc =
-        static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
-    const std::string numbers = entry_numbers(entry);
-    bytes += "PK\x03\x04" + numbers + name + contents;
-    directory += "PK\x01\x02";
-    append<uint16_t>(directory, 20);
-    directory += numbers;
-    append<uint16_t>(directory, 0);  // comment
-    append<uint16_t>(directory, 0);  // disk
-    append<uint16_t>(directory, 0);
-    append<uint32_t>(directory, 0);  // attributes
-    append<uint32_t>(directory, static_cast<uint32_t>(entry.local));
-    directory += name;
-  }
-  const auto at = static_cast<uint32_t>(bytes.size());
-  bytes += directory + "PK\x05\x06";
-  append<uint32_t>(bytes, 0);
-  append<uint16_t>(bytes, static_cast<uint16_t>(files.size()));
-  append<uint16_t>(bytes, static_cast<uint16_t>(files.size()));
-  append<uint32_t>(bytes, static_cast<uint32_t>(directory.size()));
-  append<uint32_t>(bytes, at);
-  append<uint16_t>(bytes, 0);
-  write_file(path, bytes);
 }
 
 }  // namespace assay

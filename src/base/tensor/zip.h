@@ -1,4 +1,4 @@
-// ZIP archives, read and written whole: .npz files and capsules.
+// ZIP archives, read: .npz files and capsules.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,7 +20,5 @@ ZipFiles parse_zip(std::string_view file, const std::string& path, std::string_v
 /// The same, but stored files of more than kLargestHeld bytes stay in `mapped`: what `left` says of them.
 ZipFiles parse_zip(const MappedFile& mapped, const std::string& path, std::string_view kind,
                    uint64_t most_bytes, std::map<std::string, std::string_view>& left);
-/// Stored, in the order of names; the same contents give the same bytes. Throws BadInput above 4 GiB.
-void write_zip(const std::string& path, const ZipFiles&);
 
 }  // namespace assay
