@@ -117,6 +117,16 @@ const Twin twins[] = {
                      "[%rd1], 128, [%r5]; // "
                      "after\n",
      "", PASS("FIRST", "0"), gates, 32},
+    {"a bulk copy overwrites what a wgmma in flight reads", "wgmma-race",
+     SETUP GATES FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT\n" LOAD_TILE_UNMARKED
+                                      " // after\n" WAIT PASS("LATER", "0") RESULT,
+     "", WAIT "bar.sync 0;", gates, 128},
+    {"a bulk copy overwrites what the first of two warpgroups still reads", "wgmma-race",
+     SETUP GATES FILL FENCES "setp.ge.u32 %p5, %r32, 128; @%p5 bra SECOND;\n" MULTIPLY " // before\n" COMMIT
+                             "SECOND: bar.sync 0; @!%p5 bra BOTH;\n" MULTIPLY COMMIT WAIT
+                             "BOTH: FAULT bar.sync 0;\n" LOAD_TILE_UNMARKED
+                             " // after\n" WAIT PASS("LATER", "0") RESULT,
+     "", WAIT, gates, 256},
     {"the source of a bulk store is overwritten", "bulk-copy-race",
      GATES "@!%p3 bra SKIP; st.shared.b32 [%r4], %t;\nSKIP: fence.proxy.async; bar.sync 0;\n" STORE_TILE
            " // before\n" COMMIT_BULK "FAULT @%p3 st.shared.b32 [%r4+16], %t; // after\n" WAIT_BULK,

@@ -73,7 +73,7 @@ class AsyncCheck : public Check<AsyncFacts> {
     phases_.clear();
     passed_.clear();
     stored_.assign(block.shared.size() / 4 + 4, {});
-    products_.assign(multiplies_ ? block.shared.size() / 16 + 1 : 0, {});
+    products_.assign((block.warps.size() + 3) / 4, {});
     time_ = epoch_ = fence_epoch_ = 0;
     warps_.assign(block.warps.size(), {.written = std::vector<const Op*>(of_wgmma_.size())});
   }
@@ -279,8 +279,7 @@ class AsyncCheck : public Check<AsyncFacts> {
     const bool copy = facts(*who.op).act == Act::copy;
     if (!copy) check_copies(who, access);
     if (!access.writes || !(multiplies_ || copies_bulk_)) return;
-    if (copies_bulk_) check_readers(who, access, bulk_);
-    if (multiplies_) check_readers(who, access, products_);
+    check_all_readers(who, access);
     if (!copy)
       std::ranges::fill(cells_of<4>(stored_, access.address, access.bytes), Stored{who, ++time_, epoch_});
   }
@@ -299,17 +298,28 @@ class AsyncCheck : public Check<AsyncFacts> {
               fmt::arg("did", did));
   }
 
-  /// What is written against the wgmma or bulk copies in flight that read there.
+  /// What is written against the wgmma and bulk copies in flight that read there.
+  void check_all_readers(const Actor& who, const MemoryAccess& access) {
+    if (copies_bulk_) check_readers(who, access, bulk_);
+    for (std::vector<Reader>& of_group : products_)
+      if (!of_group.empty()) check_readers(who, access, of_group);
+  }
   void check_readers(const Actor& who, const MemoryAccess& access, std::vector<Reader>& readers) {
     const bool bulk = &readers == &bulk_;
     const auto pieces = cells_of<16>(readers, access.address, access.bytes);
-    const auto reader = std::ranges::find_if(pieces, [&](const Reader& r) {
-      return r.by.op && (bulk || block_->warps[r.by.thread / 32].products.flies(r.number));
-    });
+    const auto reader = std::ranges::find_if(
+        pieces, [&](const Reader& r) { return r.by.op && (bulk || flies(r.by.thread / 128, r.number)); });
     if (reader != pieces.end() &&
         log_.opens(bulk ? bulk_overwritten : wgmma_overwritten, who.op, reader->by.op))
       log_.tell(place_by(who, "written"), place(reader->by, bulk ? "read by a bulk copy" : "read by wgmma"),
                 memory_text(*block_, ptx::Space::shared, access.address));
+  }
+
+  /// What one warp of a warpgroup has waited for is complete for all four (completed_by_all).
+  bool flies(size_t group, uint64_t number) const {
+    return std::all_of(block_->warps.begin() + static_cast<std::ptrdiff_t>(4 * group),
+                       block_->warps.begin() + static_cast<std::ptrdiff_t>(4 * group + 4),
+                       [&](const Warp& warp) { return warp.products.flies(number); });
   }
 
   /// What the async proxy reads against stores that no fence.proxy.async has followed: of the writer's warp,
@@ -329,10 +339,12 @@ class AsyncCheck : public Check<AsyncFacts> {
 
   void multiply(Warp& warp, const Op& op) {
     const Actor who = actor(warp, op);
+    std::vector<Reader>& readers = products_[warp.index / 4];
+    if (readers.empty()) readers.resize(block_->shared.size() / 16 + 1);
     each_access(warp, op, ~0u, [&](const MemoryAccess& access) {
       check_copies(who, access);
       check_proxy(who, access, wgmma_proxy, 0, access.operand == 'A' ? "read as A" : "read as B");
-      products_[access.address / 16] = {who, warp.products.issued() - 1};
+      readers[access.address / 16] = {who, warp.products.issued() - 1};
     });
   }
 
@@ -351,7 +363,7 @@ class AsyncCheck : public Check<AsyncFacts> {
         if (!fills) continue;
         const MemoryAccess write{copy.lane, ptx::Space::shared, piece.to, piece.bytes, false, true};
         check_copies(who, write);
-        check_readers(who, write, bulk_);
+        check_all_readers(who, write);
       }
       for (const BulkPiece& piece : copy.pieces)  // which may share a word
         if (fills) std::ranges::fill(cells_of<4>(copying_, piece.to, piece.bytes), who);
@@ -399,7 +411,8 @@ class AsyncCheck : public Check<AsyncFacts> {
   std::vector<char> of_wgmma_;                   ///< by slot / 64: a register of some wgmma
   std::vector<Actor> copying_;                   ///< by 4 bytes of shared memory: what fills them
   std::vector<Stored> stored_;                   ///< by 4 bytes
-  std::vector<Reader> products_, bulk_;          ///< by 16 bytes
+  std::vector<Reader> bulk_;                     ///< by 16 bytes
+  std::vector<std::vector<Reader>> products_;    ///< by warpgroup; once it multiplies, by 16 bytes
   std::unordered_map<uint64_t, Phases> phases_;  ///< by place of the mbarrier
   /// A thread's last pass of a wait for an mbarrier: phases ended by then.
   struct Pass {
