@@ -1,14 +1,9 @@
 #include "kernels/inner_plan.h"
 
-#include <algorithm>
+#include "kernels/launch_tables.h"
 
 namespace assay::gated {
 namespace {
-
-template <typename Rows>
-bool has(const Rows& rows, const std::string& name) {
-  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
-}
 
 int64_t bytes_of(const ProgramOutput& output) {
   int64_t bytes = format(output.dtype).bytes;
@@ -17,12 +12,6 @@ int64_t bytes_of(const ProgramOutput& output) {
 }
 
 }  // namespace
-
-PointerArgument workspace_of(Program& plan, const std::string& name, int64_t bytes) {
-  if (bytes == 0) return {};
-  if (!has(plan.workspaces, name)) plan.workspaces.push_back({name, bytes});
-  return {name, 0};
-}
 
 void add_inner_plan(Program& plan, const Program& inner, const std::map<std::string, std::string>& names,
                     const std::string& prefix) {

@@ -7,9 +7,6 @@
 
 namespace assay::gated {
 
-/// The plan's buffer of that name, `bytes` large; a null pointer for none. A name may be asked for twice.
-PointerArgument workspace_of(Program&, const std::string& name, int64_t bytes);
-
 /// Appends the launches of `inner` with its inputs and outputs renamed as `names` say (others keep their
 /// name). What it writes that is no output of `plan` becomes a workspace; its own workspaces and constants
 /// are kept apart from others' by `prefix`.

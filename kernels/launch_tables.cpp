@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/device/tile_layout.h"
+#include "kernels/module_text.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay::gated {
@@ -87,11 +89,32 @@ PointerArgument output_or_null(const Program& plan, const std::string& name) {
   return {name, 0};
 }
 
+PointerArgument workspace_of(Program& plan, const std::string& name, int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!has(plan.workspaces, name)) plan.workspaces.push_back({name, bytes});
+  return {name, 0};
+}
+
+std::string module_of(Program& plan, const std::string& name) {
+  if (!has(plan.modules, name)) plan.modules.push_back(kernel_module(name));
+  return name;
+}
+
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel) {
   if (blocks > std::numeric_limits<int32_t>::max())
     throw BadInput(fmt::format(
         "{}: {} blocks exceed one launch (2^31 - 1); use fewer heads, sequences or tokens", kernel, blocks));
   return {static_cast<uint32_t>(blocks), 1, 1};
+}
+
+Launch& add_launch(Program& plan, const std::string& module, const std::string& function, int64_t blocks,
+                   std::vector<Argument> arguments, uint32_t shared_bytes) {
+  return plan.launches.emplace_back(Launch{.module = module,
+                                           .function = function,
+                                           .grid = grid_of(blocks, plan.name),
+                                           .block = {device::block_threads, 1, 1},
+                                           .shared_bytes = shared_bytes,
+                                           .arguments = std::move(arguments)});
 }
 
 }  // namespace assay::gated

@@ -1,6 +1,7 @@
 // What the plans of the gated kernels share: which sequences and chunks there are, and how arguments are
 // passed.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,20 @@ std::vector<ProgramOutput> plan_outputs(const ResolvedCase&);
 /// A pointer to the output of that name, or a null pointer where the plan writes none.
 PointerArgument output_or_null(const Program&, const std::string& name);
 
+/// Whether a plan has a module, workspace or output of that name.
+template <class Row>
+bool has(const std::vector<Row>& rows, const std::string& name) {
+  return std::ranges::any_of(rows, [&](const Row& row) { return row.name == name; });
+}
+/// The plan's buffer of that name, `bytes` large; a null pointer for none. A name may be asked for twice.
+PointerArgument workspace_of(Program&, const std::string& name, int64_t bytes);
+/// The kernel's module, which the plan has from now on; its name.
+std::string module_of(Program&, const std::string& name);
+
 /// A one-dimensional grid of `blocks`; throws BadInput where the GPU has no such grid.
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel);
+/// Appends a launch of such a grid of blocks of device::block_threads.
+Launch& add_launch(Program&, const std::string& module, const std::string& function, int64_t blocks,
+                   std::vector<Argument> arguments, uint32_t shared_bytes = 0);
 
 }  // namespace assay::gated

@@ -17,9 +17,35 @@ constexpr int rule_capacity(long long channels) {
   return channels <= 64 ? 64 : channels <= 128 ? 128 : 256;
 }
 
-/// One chunk and head, as 16 x 16 operands (device/operand.cuh), 4 tiles of 16 tokens and key groups of 16
-/// channels. P_ij = (k_i . k_j) e^{G_i - G_j}, j < i; A_ij = (q_i . k_j) e^{G_i - G_j}, j <= i; X = (1 +
-/// diag(beta) P)^-1 diag(beta) of each tile's own pairs.
+/// One chunk and head, as 16 x 16 operands (device/operand.cuh) of 4 tiles of 16 tokens and key groups of 16
+/// channels: `sides` of all tiles and groups, `kinds` of pairs of tiles, and an operand of each tile, as fp32
+/// operands are whatever the format. Then e^L of all key channels as fp32.
+template <int sides, int kinds>
+struct ChunkOperands {
+  int block, key_groups;
+
+  HOST_DEVICE constexpr ChunkOperands(int operand_block, int key_groups)
+      : block(operand_block), key_groups(key_groups) {}
+  /// Rows are tokens, [tile][key group].
+  HOST_DEVICE constexpr int tokens(int side, int tile, int group) const {
+    return ((4 * side + tile) * key_groups + group) * block;
+  }
+  /// Rows are key channels, [key group][tile].
+  HOST_DEVICE constexpr int channels(int side, int group, int tile) const {
+    return tokens(side, 0, 0) + (group * 4 + tile) * block;
+  }
+  HOST_DEVICE constexpr int pairs(int kind, int tile, int earlier) const {
+    return tokens(sides, 0, 0) + (kind * tile_pairs + tile * (tile + 1) / 2 + earlier) * block;
+  }
+  HOST_DEVICE constexpr int solve(int tile) const {
+    return pairs(kinds, 0, 0) + tile * device::fp32_sizes.operand_block;
+  }
+  HOST_DEVICE constexpr int decays() const { return solve(4); }
+  HOST_DEVICE constexpr int bytes() const { return decays() + 64 * key_groups; }
+};
+
+/// P_ij = (k_i . k_j) e^{G_i - G_j}, j < i; A_ij = (q_i . k_j) e^{G_i - G_j}, j <= i;
+/// X = (1 + diag(beta) P)^-1 diag(beta) of each tile's own pairs.
 ///                                          forward            backward
 ///   reads     [tile][key group]            -k_i e^{G_i}       k_i e^{L - G_i}
 ///   queries   [tile][key group]            q_i e^{G_i}
@@ -27,32 +53,16 @@ constexpr int rule_capacity(long long channels) {
 ///   value_writes [key group][tile]                            scale q_i e^{G_i}, in the place of `queries`
 ///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
 ///   solves    of each tile                 X                  X^T
-/// then e^L of all key channels as fp32. Solves are as fp32 operands are, whatever the format: an error of X
-/// or of what it is applied to counts times |1 + diag(beta) P| |X|, which near-collinear keys make large.
-struct PreparedLayout {
-  int block, key_groups;
-
-  HOST_DEVICE constexpr PreparedLayout(int operand_block, int key_groups)
-      : block(operand_block), key_groups(key_groups) {}
-  HOST_DEVICE constexpr int reads(int tile, int group) const { return (tile * key_groups + group) * block; }
-  HOST_DEVICE constexpr int queries(int tile, int group) const { return reads(4 + tile, group); }
-  HOST_DEVICE constexpr int writes(int group, int tile) const {
-    return reads(8, 0) + (group * 4 + tile) * block;
-  }
-  HOST_DEVICE constexpr int value_writes(int group, int tile) const {
-    return reads(4, 0) + (group * 4 + tile) * block;
-  }
-  HOST_DEVICE constexpr int removal(int tile, int earlier) const {
-    return reads(12, 0) + (tile * (tile + 1) / 2 + earlier) * block;
-  }
-  HOST_DEVICE constexpr int weight(int tile, int earlier) const {
-    return removal(tile, earlier) + tile_pairs * block;
-  }
-  HOST_DEVICE constexpr int solve(int tile) const {
-    return reads(12, 0) + 2 * tile_pairs * block + tile * device::fp32_sizes.operand_block;
-  }
-  HOST_DEVICE constexpr int decays() const { return solve(4); }
-  HOST_DEVICE constexpr int bytes() const { return decays() + 64 * key_groups; }
+/// Solves are as fp32 operands are: an error of X or of what it is applied to counts times |1 + diag(beta) P|
+/// |X|, which near-collinear keys make large.
+struct PreparedLayout : ChunkOperands<3, 2> {
+  using ChunkOperands::ChunkOperands;
+  HOST_DEVICE constexpr int reads(int tile, int group) const { return tokens(0, tile, group); }
+  HOST_DEVICE constexpr int queries(int tile, int group) const { return tokens(1, tile, group); }
+  HOST_DEVICE constexpr int value_writes(int group, int tile) const { return channels(1, group, tile); }
+  HOST_DEVICE constexpr int writes(int group, int tile) const { return channels(2, group, tile); }
+  HOST_DEVICE constexpr int removal(int tile, int earlier) const { return pairs(0, tile, earlier); }
+  HOST_DEVICE constexpr int weight(int tile, int earlier) const { return pairs(1, tile, earlier); }
 };
 
 /// A block of the scans has a chunk in shared memory while the next one is on its way: rows of keys and

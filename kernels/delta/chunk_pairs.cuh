@@ -79,6 +79,24 @@ struct PairInputs {
 // The weights e^{G_i} and e^{L - G_i} of a lane's rows and channels.
 struct PairEnds {
   float start[2][4], end[2][4];
+
+  // `rows`: over the warp's own tile; `before`: over all tiles before it; `totals`: of each tile.
+  template <class Pass>
+  __device__ __forceinline__ void set(const RowSums<Pass>& rows, const float (&before)[4],
+                                      const float (&totals)[4][16], int warp, int lane) {
+    float behind[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+    for (int d = 1; d < 4; ++d)
+      if (warp + d < 4)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) behind[c] = behind[c] + totals[warp + d][4 * (lane & 3) + c];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int half = i >> 2, c = i & 3;
+      start[half][c] = power_of_two(rows.up_to[half][c] + before[c]);
+      end[half][c] = power_of_two(rows.after[half][c] + behind[c]);
+    }
+  }
 };
 
 // One warp's sums over key channels: with its own tile and, [d], with the tile d + 1 before it.
@@ -241,7 +259,7 @@ struct Pairs {
 #pragma unroll
       for (int c = 0; c < 4; ++c) shared.totals[buffer][warp][4 * lane + c] = rows.total[0][c];
     __syncthreads();
-    float before[4] = {0.0f, 0.0f, 0.0f, 0.0f}, behind[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float before[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float e = power_of_two(rows.up_to[i >> 2][i & 3]);
@@ -265,18 +283,7 @@ struct Pairs {
           for (int half = 0; half < 2; ++half) k[half][c] = k[half][c] * e, q[half][c] = q[half][c] * e;
         }
       }
-#pragma unroll
-    for (int d = 1; d < 4; ++d)
-      if (warp + d < 4)
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          behind[c] = behind[c] + shared.totals[buffer][warp + d][4 * (lane & 3) + c];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int half = i >> 2, c = i & 3;
-      ends.start[half][c] = power_of_two(rows.up_to[half][c] + before[c]);
-      ends.end[half][c] = power_of_two(rows.after[half][c] + behind[c]);
-    }
+    ends.set(rows, before, shared.totals[buffer], warp, lane);
   }
 };
 

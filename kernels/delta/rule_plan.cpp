@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "kernels/device/tile_layout.h"
-#include "kernels/module_text.h"
 
 namespace assay::delta {
 
@@ -45,23 +44,14 @@ void RulePlan::use_for_any_gates(const std::string& source) {
 }
 
 void RulePlan::use_module(const std::string& name) {
-  const Module module = kernel_module(name);
-  module_ = module.name;
-  for (const Module& other : plan.modules)
-    if (other.name == module.name) return;
-  plan.modules.push_back(module);
+  module_ = module_of(plan, name);
 }
 
 void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
                       const std::vector<Argument>& last, uint32_t shared_bytes) {
   if (blocks == 0) return;
-  Launch launch{.module = module_, .function = function};
-  launch.grid = grid_of(blocks, plan.name);
-  launch.block = {device::block_threads, 1, 1};
-  launch.shared_bytes = shared_bytes;
-  launch.arguments = std::move(arguments);
-  launch.arguments.insert(launch.arguments.end(), last.begin(), last.end());
-  plan.launches.push_back(std::move(launch));
+  arguments.insert(arguments.end(), last.begin(), last.end());
+  add_launch(plan, module_, function, blocks, std::move(arguments), shared_bytes);
 }
 
 std::vector<Argument> RulePlan::sized(const std::string& table) const {
@@ -71,12 +61,6 @@ std::vector<Argument> RulePlan::sized(const std::string& table) const {
           Argument(static_cast<int32_t>(sizes.HV)),
           Argument(static_cast<int32_t>(sizes.K)),
           Argument(static_cast<int32_t>(sizes.V))};
-}
-
-PointerArgument RulePlan::workspace(const std::string& name, int64_t bytes) {
-  if (bytes == 0) return {};
-  plan.workspaces.push_back({name, bytes});
-  return {name, 0};
 }
 
 RulePlan::KeyGradient RulePlan::key_gradient(const std::string& name) {

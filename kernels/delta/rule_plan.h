@@ -37,7 +37,9 @@ class RulePlan {
   PointerArgument input(const std::string& name) const { return gated::input_or_null(inputs, name); }
   PointerArgument output(const std::string& name) const { return gated::output_or_null(plan, name); }
   /// A new workspace; null where it has no bytes.
-  PointerArgument workspace(const std::string& name, int64_t bytes);
+  PointerArgument workspace(const std::string& name, int64_t bytes) {
+    return gated::workspace_of(plan, name, bytes);
+  }
   Argument scale() const { return Argument::rounded(c.scale); }
 
   /// Where a gradient of queries or keys goes: the output, or a workspace of each value head's part.

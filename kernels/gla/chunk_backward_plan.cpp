@@ -16,9 +16,7 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
                                                    format(c.dtype).name, format(c.gate_dtype).name)));
   const int64_t blocks = sequences.chunks * s.H, wide = channel::scan_columns(c, layout);
   const auto workspace = [&](const char* name, int64_t bytes) {
-    if (bytes == 0) return PointerArgument{};
-    plan.workspaces.push_back({name, bytes});
-    return PointerArgument{name, 0};
+    return gated::workspace_of(plan, name, bytes);
   };
   const PointerArgument states = workspace("states_plain", blocks * layout.plain_bytes()),
                         adjoints = workspace("adjoints_plain", blocks * layout.plain_bytes()),
@@ -33,16 +31,11 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
   const auto scale = Argument::rounded(c.scale);
   const auto launch = [&](const std::string& function, int64_t grid, uint32_t shared,
                           std::initializer_list<std::vector<Argument>> arguments) {
-    Launch result{.module = plan.modules.back().name,
-                  .function = fmt::format("{}_chunk_{}", kernel.folder, function)};
-    result.grid = gated::grid_of(grid, kernel.name);
-    result.block = {device::block_threads, 1, 1};
-    result.shared_bytes = shared;
-    for (const std::vector<Argument>& some : arguments)
-      result.arguments.insert(result.arguments.end(), some.begin(), some.end());
+    std::vector<Argument> all = joined(arguments);
     for (const int64_t size : {s.H, s.K, s.V, int64_t{s.K % 8 == 0 && s.V % 8 == 0}})
-      result.arguments.push_back(static_cast<int32_t>(size));
-    plan.launches.push_back(std::move(result));
+      all.emplace_back(static_cast<int32_t>(size));
+    gated::add_launch(plan, plan.modules.back().name, fmt::format("{}_chunk_{}", kernel.folder, function),
+                      grid, std::move(all), shared);
   };
   const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0},
       q = input(kernel.query), k = input("k"), v = input("v"), g = input(kernel.gate), d_o = input("do");

@@ -24,9 +24,8 @@ void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Resolved
   plan.modules.push_back(kernel_module(
       fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
   const std::string& module = plan.modules.back().name;
-  const int64_t states = sequences.chunks * s.H * layout.operand_bytes();
-  if (states > 0) plan.workspaces.push_back({"states", states});
-  const PointerArgument states_pointer = states > 0 ? PointerArgument{"states", 0} : PointerArgument{};
+  const PointerArgument states_pointer =
+      gated::workspace_of(plan, "states", sequences.chunks * s.H * layout.operand_bytes());
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
 

@@ -13,36 +13,24 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
   const device::Capacity keys(s.K), values(s.V);
   plan.modules.push_back(kernel.module);
   const int64_t chunks = gated::sequences_of(c, device::kept_tokens).chunks;
-  const auto workspace = [&](const char* name, int64_t bytes) {
-    if (bytes == 0) return PointerArgument{};
-    plan.workspaces.push_back({name, bytes});
-    return PointerArgument{name, 0};
-  };
   const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
   const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const auto scale = Argument::rounded(c.scale);
   const PointerArgument sequences{"sequences", 0}, q = input(kernel.query), k = input("k"), v = input("v"),
                                                    g = input(kernel.gate), d_o = input("do");
-  const PointerArgument states = workspace("states", chunks * s.H * s.K * values.columns * 4);
+  const PointerArgument states = gated::workspace_of(plan, "states", chunks * s.H * s.K * values.columns * 4);
   std::vector<Argument> bonus, bonus_sums;
   if (!kernel.bonus.empty()) {
     bonus = {input(kernel.bonus)};
-    bonus_sums = {workspace("bonus_sums", chunks * s.H * s.K * 4)};
+    bonus_sums = {gated::workspace_of(plan, "bonus_sums", chunks * s.H * s.K * 4)};
   }
 
   const auto launch = [&](const char* scan, const device::Capacity& capacity, int64_t rows,
                           std::initializer_list<std::vector<Argument>> arguments) {
-    Launch result{.module = kernel.module.name,
-                  .function = fmt::format("{}{}_{}", kernel.function, scan, capacity.columns)};
-    result.grid = gated::grid_of(s.N * s.H * capacity.blocks(rows), kernel.name);
-    result.block = {device::block_threads, 1, 1};
-    for (const std::vector<Argument>& some : arguments)
-      result.arguments.insert(result.arguments.end(), some.begin(), some.end());
-    for (const Argument& argument :
-         {Argument(sequences), Argument(scale), Argument(heads), Argument(K), Argument(V)})
-      result.arguments.push_back(argument);
-    plan.launches.push_back(std::move(result));
+    gated::add_launch(
+        plan, kernel.module.name, fmt::format("{}{}_{}", kernel.function, scan, capacity.columns),
+        s.N * s.H * capacity.blocks(rows), joined({joined(arguments), {sequences, scale, heads, K, V}}));
   };
   launch("queries", values, s.K,
          {{k, v, g}, bonus, {d_o, input("initial_state"), gradient(kernel.query), states}});

@@ -106,25 +106,10 @@ void SlotLaunches::finish() {
             {PointerArgument{name + "_fp32", 0}, PointerArgument{name, 0}, elements(name)});
 }
 
-PointerArgument SlotLaunches::workspace(const std::string& name, int64_t bytes) {
-  if (bytes == 0) return {};
-  const auto same = [&](const Workspace& w) { return w.name == name; };
-  if (std::none_of(plan_.workspaces.begin(), plan_.workspaces.end(), same))
-    plan_.workspaces.push_back({name, bytes});
-  return {name, 0};
-}
-
-const std::string& SlotLaunches::module(const std::string& name) {
-  for (const Module& module : plan_.modules)
-    if (module.name == name) return module.name;
-  plan_.modules.push_back(kernel_module(name));
-  return plan_.modules.back().name;
-}
-
 void SlotLaunches::launch(const std::string& module_name, const std::string& function, int64_t blocks,
                           std::vector<Argument> arguments, uint32_t shared_bytes) {
   if (blocks == 0) return;
-  Launch launch{.module = module(module_name), .function = function};
+  Launch launch{.module = gated::module_of(plan_, module_name), .function = function};
   launch.grid = gated::grid_of(blocks, plan_.name);
   launch.block = {threads, 1, 1};
   launch.shared_bytes = shared_bytes;

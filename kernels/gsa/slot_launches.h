@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/gsa/slots_layout.h"
-#include "kernels/kernel.h"
+#include "kernels/launch_tables.h"
 
 namespace assay::gsa {
 
@@ -43,7 +43,9 @@ class SlotLaunches {
   PointerArgument input(const std::string& name);
   PointerArgument output(const std::string& name);
   /// A workspace of this name and size, made where it is not there yet; null where it is empty.
-  PointerArgument workspace(const std::string& name, int64_t bytes);
+  PointerArgument workspace(const std::string& name, int64_t bytes) {
+    return gated::workspace_of(plan_, name, bytes);
+  }
   /// One number per token and slot.
   PointerArgument slots(const std::string& name, int64_t bytes_each = 4) {
     return workspace(name, rows() * s_.M * bytes_each);
@@ -65,7 +67,6 @@ class SlotLaunches {
 
  private:
   int64_t rows() const { return s_.B * s_.T * s_.H; }
-  const std::string& module(const std::string& name);
   void launch(const std::string& module, const std::string& function, int64_t blocks,
               std::vector<Argument> arguments, uint32_t shared_bytes);
   void add_own(const std::string& function, int64_t count, std::vector<Argument> arguments);

@@ -36,11 +36,7 @@ struct Channels {
         kernel_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
   }
   /// Of one number per piece and channel; null where there is no token.
-  PointerArgument workspace(const char* name) {
-    if (sequences.chunks == 0) return {};
-    plan.workspaces.push_back({name, sequences.chunks * s.V * 4});
-    return {name, 0};
-  }
+  PointerArgument workspace(const char* name) { return workspace_of(plan, name, sequences.chunks * s.V * 4); }
   /// Of a tensor of tokens; null where there is none.
   PointerArgument tokens(const char* name) const {
     return s.T > 0 ? PointerArgument{name, 0} : PointerArgument{};

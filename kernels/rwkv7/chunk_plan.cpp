@@ -9,7 +9,6 @@
 #include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
-#include "kernels/module_text.h"
 #include "kernels/rwkv7/chunk_layout.h"
 #include "kernels/rwkv7/launches.h"
 
@@ -66,32 +65,17 @@ class ChunkPlan {
   int64_t chunks() const { return sequences_.chunks * sizes_.H; }
   int key_groups() const { return static_cast<int>(device::blocks_of(sizes_.K, 16)); }
 
-  PointerArgument workspace(const std::string& name, int64_t bytes) {
-    if (bytes == 0) return {};
-    plan.workspaces.push_back({name, bytes});
-    return {name, 0};
-  }
-  std::string module_of(const std::string& name) {
-    const Module module = kernel_module("rwkv7/" + name);
-    for (const Module& other : plan.modules)
-      if (other.name == module.name) return module.name;
-    plan.modules.push_back(module);
-    return module.name;
-  }
+  PointerArgument workspace(const char* name, int64_t bytes) { return workspace_of(plan, name, bytes); }
   void launch(const std::string& module, const std::string& function, int64_t blocks,
               std::vector<Argument> arguments, uint32_t shared_bytes) {
-    if (blocks == 0) return;
-    Launch launch{.module = module, .function = "rwkv7_chunk_" + function};
-    launch.grid = grid_of(blocks, plan.name);
-    launch.block = {device::block_threads, 1, 1};
-    launch.shared_bytes = shared_bytes;
-    launch.arguments = std::move(arguments);
-    plan.launches.push_back(std::move(launch));
+    if (blocks > 0)
+      add_launch(plan, module_of(plan, "rwkv7/" + module), "rwkv7_chunk_" + function, blocks,
+                 std::move(arguments), shared_bytes);
   }
 
   void prepare(const std::string& direction) {
     const std::string module =
-        module_of(fmt::format("chunk_prepare.{}.{}", format(c_.dtype).name, format(c_.gate_dtype).name));
+        fmt::format("chunk_prepare.{}.{}", format(c_.dtype).name, format(c_.gate_dtype).name);
     for (const auto& [side, later] : {std::pair("readers", "a"), std::pair("queries", "r")})
       launch(module, side + direction, chunks(),
              {input(later), input("b"), input("k"), input("w"), prepared_, PointerArgument{"chunks", 0},
@@ -104,7 +88,7 @@ class ChunkPlan {
     const delta::ScanLayout<PreparedLayout> layout(format, key_groups());
     for (const int64_t x : {sizes_.H, sizes_.K, sizes_.V, int64_t{sizes_.V % 8 == 0}})
       arguments.push_back(number(x));
-    launch(module_of(fmt::format("{}.{}", source, assay::format(c_.dtype).name)),
+    launch(fmt::format("{}.{}", source, assay::format(c_.dtype).name),
            fmt::format("{}_{}", function, capacity),
            sizes_.N * sizes_.H * device::blocks_of(sizes_.V, delta::scan_values), std::move(arguments),
            delta::scans_ahead<PreparedLayout>(format, capacity) ? static_cast<uint32_t>(layout.bytes()) : 0);

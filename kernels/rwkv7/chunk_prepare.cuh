@@ -157,7 +157,7 @@ struct Pairs {
   __device__ __forceinline__ void add_across(const Rows& x, const Sums& sums, rule::PairEnds& ends,
                                              const Shared<Operand>& shared, int buffer, int warp, int lane) {
     float later[2][4];
-    float before[4] = {0.0f, 0.0f, 0.0f, 0.0f}, behind[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float before[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       later[i >> 2][i & 3] = x.later[i >> 2][i & 3] * power_of_two(sums.up_to[i >> 2][i & 3]);
@@ -179,18 +179,7 @@ struct Pairs {
           for (int half = 0; half < 2; ++half) later[half][c] = later[half][c] * e;
         }
       }
-#pragma unroll
-    for (int d = 1; d < 4; ++d)
-      if (warp + d < 4)
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          behind[c] = behind[c] + shared.totals[buffer][warp + d][4 * (lane & 3) + c];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int half = i >> 2, c = i & 3;
-      ends.start[half][c] = power_of_two(sums.up_to[half][c] + before[c]);
-      ends.end[half][c] = power_of_two(sums.after[half][c] + behind[c]);
-    }
+    ends.set(sums, before, shared.totals[buffer], warp, lane);
   }
 };
 

@@ -27,13 +27,9 @@ void add_rwkv7_backward(Program& plan, const ResolvedCase& c, const TensorMap& i
   const Sizes& s = c.sizes;
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
   const auto output = [&](const char* name) { return output_or_null(plan, name); };
-  const auto workspace = [&](const char* name, int64_t floats) {
-    if (floats == 0) return PointerArgument{};
-    plan.workspaces.push_back({name, 4 * floats});
-    return PointerArgument{name, 0};
-  };
-  const int64_t of_tokens = s.B * s.T * s.H * s.V;
-  const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
+  const int64_t of_tokens = 4 * s.B * s.T * s.H * s.V;
+  const PointerArgument reads = workspace_of(plan, "reads", of_tokens),
+                        pulls = workspace_of(plan, "pulls", of_tokens);
 
   rwkv7::Launches launches(plan, "fused_recurrent_backward", c, {"sequences", s.N});
   launches.by_columns(

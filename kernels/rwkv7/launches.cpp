@@ -5,7 +5,6 @@
 #include "kernels/delta/delta_layout.h"
 #include "kernels/device/recurrent_capacity.h"
 #include "kernels/launch_tables.h"
-#include "kernels/module_text.h"
 
 namespace assay::rwkv7 {
 
@@ -15,9 +14,8 @@ int64_t key_capacity(const Sizes& s) {
 
 Launches::Launches(Program& plan, const std::string& source, const ResolvedCase& c, SequenceTable sequences)
     : plan_(plan), sizes_(c.sizes), scale_(Argument::rounded(c.scale)), sequences_(std::move(sequences)) {
-  plan.modules.push_back(
-      kernel_module(fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name)));
-  module_ = plan.modules.back().name;
+  module_ = gated::module_of(
+      plan, fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
 }
 
 void Launches::by_columns(const std::string& scan, std::vector<Argument> arguments) {
@@ -32,16 +30,12 @@ void Launches::by_rows(const std::string& scan, std::vector<Argument> arguments)
 }
 
 void Launches::add(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
-  Launch launch{.module = module_, .function = function};
-  launch.grid = gated::grid_of(sequences_.count * sizes_.H * blocks, plan_.name);
-  launch.block = {device::block_threads, 1, 1};
-  launch.arguments = std::move(arguments);
   for (const Argument& argument :
        {Argument(PointerArgument{sequences_.name, 0}), Argument(scale_),
         Argument(static_cast<int32_t>(sizes_.H)), Argument(static_cast<int32_t>(sizes_.K)),
         Argument(static_cast<int32_t>(sizes_.V))})
-    launch.arguments.push_back(argument);
-  plan_.launches.push_back(std::move(launch));
+    arguments.push_back(argument);
+  gated::add_launch(plan_, module_, function, sequences_.count * sizes_.H * blocks, std::move(arguments));
 }
 
 void add_row_gradients(Launches& launches, Program& plan, const TensorMap& inputs, const RowGradients& from,
@@ -49,11 +43,8 @@ void add_row_gradients(Launches& launches, Program& plan, const TensorMap& input
   const auto input = [&](const char* name) { return gated::input_or_null(inputs, name); };
   const auto output = [&](const char* name) { return gated::output_or_null(plan, name); };
   const Sizes& s = launches.sizes();
-  PointerArgument states;
-  if (const int64_t floats = kept * s.H * s.K * device::Capacity(s.V).columns; floats > 0) {
-    plan.workspaces.push_back({"kept_states", 4 * floats});
-    states = {"kept_states", 0};
-  }
+  const PointerArgument states =
+      gated::workspace_of(plan, "kept_states", 4 * kept * s.H * s.K * device::Capacity(s.V).columns);
   launches.by_rows("queries_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("do"),
                                 from.initial_state, from.reads, output("dr"), states});
   launches.by_rows("factors_", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"),

@@ -33,14 +33,8 @@ void ScalarPlan::use(const std::string& mode) {
 }
 
 Launch& ScalarPlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
-  Launch result{.module = plan.modules.back().name, .function = function};
-  result.grid = grid_of(blocks, plan.name);
-  result.block = {device::block_threads, 1, 1};
-  result.arguments = std::move(arguments);
-  for (const int64_t size : {sizes.H, sizes.K, sizes.V})
-    result.arguments.push_back(static_cast<int32_t>(size));
-  plan.launches.push_back(std::move(result));
-  return plan.launches.back();
+  for (const int64_t size : {sizes.H, sizes.K, sizes.V}) arguments.push_back(static_cast<int32_t>(size));
+  return add_launch(plan, plan.modules.back().name, function, blocks, std::move(arguments));
 }
 
 Launch& ScalarPlan::tile_launch(const std::string& function, int64_t blocks, int64_t shared_bytes,
@@ -49,12 +43,6 @@ Launch& ScalarPlan::tile_launch(const std::string& function, int64_t blocks, int
   result.shared_bytes = static_cast<uint32_t>(shared_bytes);
   result.arguments.push_back(int32_t{sizes.K % 8 == 0 && sizes.V % 8 == 0});
   return result;
-}
-
-PointerArgument ScalarPlan::workspace(const std::string& name, int64_t bytes) {
-  if (bytes == 0) return {};
-  plan.workspaces.push_back({name, bytes});
-  return {name, 0};
 }
 
 KernelLimits scalar_limits() {

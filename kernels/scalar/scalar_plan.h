@@ -37,7 +37,9 @@ class ScalarPlan {
   PointerArgument input(const std::string& name) const { return input_or_null(inputs, name); }
   PointerArgument output(const std::string& name) const { return output_or_null(plan, name); }
   /// A new workspace; null where it has no bytes.
-  PointerArgument workspace(const std::string& name, int64_t bytes);
+  PointerArgument workspace(const std::string& name, int64_t bytes) {
+    return gated::workspace_of(plan, name, bytes);
+  }
   device::FormatSizes format() const { return device::format_sizes(c.dtype); }
   /// Of one sequence's or chunk's and head's state, both sizes padded to multiples of 16.
   int64_t state_elements() const { return device::padded_state(sizes.K, sizes.V); }

@@ -57,11 +57,7 @@ class Convolution {
     launch("final_state", s_.N, {tokens("x"), input("initial_state"), output("final_state"), table_});
   }
   void backward() {
-    PointerArgument sums;
-    if (sequences_.chunks > 0) {
-      plan_.workspaces.push_back({"sums", sequences_.chunks * s_.V * s_.K * 4});
-      sums = {"sums", 0};
-    }
+    const PointerArgument sums = workspace_of(plan_, "sums", sequences_.chunks * s_.V * s_.K * 4);
     launch("gradients", sequences_.chunks,
            {tokens("x"), weight_, input("initial_state"), tokens("do"), input("dfinal_state"), tokens("dx"),
             sums, chunks_});

@@ -126,6 +126,34 @@ TEST(LaunchTables, ChunksNeverStraddleSequences) {
   EXPECT_EQ(std::vector(chunks.begin(), chunks.end()), expected_chunks);
 }
 
+TEST(LaunchTables, AWorkspaceAndAModuleAreAPlansOnce) {
+  Program plan;
+  EXPECT_EQ(gated::workspace_of(plan, "none", 0).buffer, "");
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(gated::workspace_of(plan, "sums", 8).buffer, "sums");
+    EXPECT_EQ(gated::module_of(plan, "gsa/own_decays.fp32"), "gsa/own_decays.fp32");
+  }
+  ASSERT_EQ(plan.workspaces.size(), 1u);
+  EXPECT_EQ(plan.workspaces[0].bytes, 8);
+  ASSERT_EQ(plan.modules.size(), 1u);
+  EXPECT_EQ(plan.modules[0].name, "gsa/own_decays.fp32");
+}
+
+TEST(LaunchTables, ALaunchOfTooManyBlocksNamesTheKernel) {
+  Program plan;
+  plan.name = "gla.chunk";
+  gated::add_launch(plan, "m", "f", 7, {int32_t{1}}, 64);
+  ASSERT_EQ(plan.launches.size(), 1u);
+  EXPECT_EQ(plan.launches[0].grid, (std::array<uint32_t, 3>{7, 1, 1}));
+  EXPECT_EQ(plan.launches[0].shared_bytes, 64u);
+  try {
+    gated::add_launch(plan, "m", "f", int64_t{1} << 31, {});
+    FAIL() << "taken";
+  } catch (const BadInput& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("gla.chunk: 2147483648 blocks")) << error.what();
+  }
+}
+
 TEST(LaunchTables, RefusesWhatIsOutsideTheLimitsByName) {
   const auto message = [](Case c) -> std::string {
     try {
