@@ -238,7 +238,9 @@ void add_fuzz(CLI::App& app, int& status) {
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);
-  command->add_option("--time", o->time, "Duration, as in 60s, 5m, 2h")
+  command
+      ->add_option("--time", o->time,
+                   "Duration, as in 60s, 5m, 2h; compiling kernels for the first time is not counted")
       ->excludes(cases)
       ->group(budget)
       ->capture_default_str();
