@@ -136,8 +136,13 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   a.chunk = chunk_tokens;
   a.solve_tokens = 16;
   a.decay_per_nat = 24 * u;
-  a.removal = compounded(
-      {std::max(e.of_state(), e.of_pair(back)), contraction(c.dtype, e.places + 48 + (back ? 64 : 0)), u});
+  const double sums = contraction(c.dtype, e.places + 48 + (back ? 64 : 0));
+  a.removal = compounded({std::max(e.of_state(), e.of_pair(back)), sums, u});
+  if (!e.by_channel) {
+    a.removal = compounded({e.of_state(), sums, u});
+    a.pairs = operand_error(c.dtype, 1);
+    a.pair_sums = (1 + a.pairs) * compounded({e.score, sums, u, back ? 2 * u : 0});
+  }
   a.solve = compounded({gamma(18), e.score});
   a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
   a.update = operand_error(c.dtype, 1);
@@ -170,8 +175,9 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Member& member, const ResolvedC
       {paths, paths,
        gamma(over_values + 1 + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0))});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  a.inner = compounded({std::max(a.state.removal, a.adjoint.removal), e.of_pair(), contraction(c.dtype, 16),
-                        gamma(3 + roundings_over_channels(s.V))});
+  const double of_pairs = compounded({a.adjoint.pairs, a.adjoint.pair_sums});
+  a.inner = compounded({std::max({a.state.removal, a.adjoint.removal, of_pairs}), e.of_pair(),
+                        contraction(c.dtype, 16), gamma(3 + roundings_over_channels(s.V))});
   a.total = gamma(roundings_over_group(s.HV / s.H));
   return a;
 }

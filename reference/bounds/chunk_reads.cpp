@@ -22,6 +22,10 @@ bool in_chunks(const Arithmetic& a) {
   return a.chunk > 0 && !claims_exact(a);
 }
 
+bool has_pairs(const Arithmetic& a) {
+  return a.pairs > 0 || a.pair_sums > 0;
+}
+
 NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
   const auto n = static_cast<size_t>(j), i = static_cast<size_t>(c) * s.own.size() + n;
   if (!s.in_chunk()) return {s.S[i], s.own[n]};
@@ -39,8 +43,11 @@ TileReads empty_reads(int64_t n, int64_t V) {
 }
 
 PassingState::PassingState(const NormState& s, int64_t K, int64_t V, const BoundModel& model)
-    : K_(K), V_(V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths) {
-  for (size_t i = 0; i < most_.size(); ++i) paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i];
+    : K_(K), V_(V), model_(model), S_(s.S), paths_(s.paths), most_(s.paths), entered_(s.paths) {
+  for (size_t i = 0; i < most_.size(); ++i) {
+    entered_[i] = std::fmax(s.paths[i] - s.updates[i], 0) + kOwnReads * s.paths[i] + s.excess[i];
+    paths_[i] = s.path(i), most_[i] = paths_[i] + s.excess[i];
+  }
   weights_.assign(static_cast<size_t>(K), 1), weights_up_ = weights_;
 }
 
@@ -51,7 +58,7 @@ void PassingState::decay(const double* g) {
     weights_[static_cast<size_t>(c)] *= e * kReadsUp, weights_up_[static_cast<size_t>(c)] *= up;
     for (int64_t j = 0; j < V_; ++j) {
       const auto i = static_cast<size_t>(c * V_ + j);
-      S_[i] *= e, paths_[i] *= e, most_[i] *= up;
+      S_[i] *= e, paths_[i] *= e, most_[i] *= up, entered_[i] *= up;
     }
   }
 }
@@ -67,14 +74,15 @@ void PassingState::write(const double* x, const double* columns, double scale) {
 
 void PassingState::read(const double* key, const double* columns, double factor, const Arithmetic& a,
                         const std::vector<double>& off, const std::vector<double>& own, int64_t row,
-                        TileReads& y) const {
+                        TileReads& y, const PairReads* pairs) const {
   const double length = length_of(key, weights_), length_up = length_of(key, weights_up_);
   const double size = std::fabs(factor);
   for (int64_t j = 0; j < V_; ++j) {
-    double sum = 0, terms = 0, most = 0;
+    double sum = 0, terms = 0, most = 0, entered = 0;
     for (int64_t c = 0; c < K_; ++c) {
       const auto i = static_cast<size_t>(c * V_ + j);
       sum += key[c] * S_[i], terms += std::fabs(key[c]) * paths_[i], most += std::fabs(key[c]) * most_[i];
+      entered += std::fabs(key[c]) * entered_[i];
     }
     const double given = columns ? columns[j] : 0;
     const auto n = static_cast<size_t>(j);
@@ -83,7 +91,11 @@ void PassingState::read(const double* key, const double* columns, double factor,
     // Of the state's own error: with the length of the key, not entry by entry.
     const double moved =
         (length_up - length) * off[n] + (most - terms) + kOwnReads * (most + length_up * off[n]);
-    y.dy(row, j) = size * (a.removal * (std::fabs(given) + most + length_up * off[n]) + moved) * kReadsUp;
+    const double all = std::fabs(given) + most + length_up * off[n];
+    const double lost =
+        pairs ? a.removal * (entered + length_up * off[n]) + a.pairs * (*pairs)[n] + a.pair_sums * all
+              : a.removal * all;
+    y.dy(row, j) = size * (lost + moved) * kReadsUp;
     if (claims_exact(a)) y.dy(row, j) = 0;
     y.size(row, j) =
         (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kReadsUp;

@@ -14,6 +14,9 @@ inline constexpr double kOwnReads = 0x1p-42, kReadsUp = 1 + 0x1p-38;
 bool in_chunks(const Arithmetic&);
 int64_t tile_tokens(const Arithmetic&);
 
+/// Are scores declared apart?
+bool has_pairs(const Arithmetic&);
+
 /// An element of a state as its column sees it: without the error that the column has as a whole.
 NormEntry column_entry(const NormState&, int64_t c, int64_t j);
 /// And with that.
@@ -22,6 +25,10 @@ NormEntry whole_entry(const NormState&, int64_t c, int64_t j);
 TileReads empty_reads(int64_t tokens, int64_t V);
 
 /// A state on its way from token to token of a tile, without the tile's own updates.
+/// What a token's scores of its own chunk lose by themselves (Arithmetic::pairs): at least
+/// sum_j |P_ij| |u^_j| of each value channel.
+using PairReads = std::vector<double>;
+
 class PassingState {
  public:
   PassingState(const NormState&, int64_t K, int64_t V, const BoundModel&);
@@ -29,14 +36,16 @@ class PassingState {
   void decay(const double* g);
   void write(const double* x, const double* columns, double scale);
   /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `off`, `own`: what
-  /// the state's columns are off by, as declared and in doubles.
+  /// the state's columns are off by, as declared and in doubles. `pairs`: where they are declared apart.
   void read(const double* key, const double* columns, double factor, const Arithmetic&,
-            const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y) const;
+            const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y,
+            const PairReads* pairs = nullptr) const;
 
  private:
   int64_t K_, V_;
   const BoundModel& model_;
-  std::vector<double> S_, paths_, most_, weights_, weights_up_;
+  /// `entered_`: of `most_`, the paths from the chunk's start.
+  std::vector<double> S_, paths_, most_, entered_, weights_, weights_up_;
 };
 
 }  // namespace assay

@@ -16,15 +16,17 @@ ChunkStates::ChunkStates(const Sizes& sizes, const Arithmetic& a, double underfl
 NormState ChunkStates::found_by(int64_t t, const NormState& s) const {
   NormState y = s;
   if (!chunked() || t % arithmetic_.chunk != 0) return y;
-  finish(y), recurrence_.enter_chunk(y, wholes_[static_cast<size_t>(t / arithmetic_.chunk)]);
+  finish(y), recurrence_.enter_chunk(y, passed_[static_cast<size_t>(t / arithmetic_.chunk)]);
   return y;
 }
 
 void ChunkStates::advance(int64_t t, NormState& s) {
   if (!chunked()) return step(t, s);
   const int64_t chunk = arithmetic_.chunk;
-  if (t == chunk * static_cast<int64_t>(wholes_.size()))
-    wholes_.push_back(norm_of_tokens(t, std::min(chunk, sizes_.T - t)));
+  if (t == chunk * static_cast<int64_t>(passed_.size())) {
+    for (int64_t i = t; i < std::min(t + chunk, sizes_.T); ++i) pass(i, passages_);
+    passed_.push_back(passages_.end_chunk());
+  }
   if (t % chunk == 0) s = found_by(t, s);
   if (t == taken_) take_tile(t, s);
   step_in_chunk(t, updates_.row(t), residuals_.row(t), s);
@@ -54,8 +56,8 @@ void ChunkAdjoints::read_out(int64_t t, NormState& G) {
   const NormStep step{zeros, zeros, zeros, row(readers_, t), row(d_o_, t), scale_};
   if (!chunked()) return recurrence_.advance(step, {1}, G);
   if (t + 1 == sizes_.T || (t + 1) % arithmetic_.chunk == 0) {
-    const int64_t first = t - t % arithmetic_.chunk;
-    finish(G), recurrence_.enter_chunk(G, norm_of_tokens(first, t + 1 - first));
+    for (int64_t i = t; i >= t - t % arithmetic_.chunk; --i) pass(i, passages_);
+    finish(G), recurrence_.enter_chunk(G, passages_.end_chunk());
   }
   if (t < first_) take_tile(t, G);
   recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, G);

@@ -18,23 +18,24 @@ class ChunkWalk {
     int64_t T, K, V;
   };
   ChunkWalk(const Sizes& sizes, const Arithmetic& a, double underflow)
-      : sizes_(sizes), arithmetic_(a), recurrence_(sizes.K, sizes.V, a, underflow) {}
+      : sizes_(sizes), arithmetic_(a), recurrence_(sizes.K, sizes.V, a, underflow), passages_(sizes.K) {}
   ~ChunkWalk() = default;
 
-  /// At least the norm of the product of the transitions of `tokens` from `first` on, or infinite.
-  virtual double norm_of_tokens(int64_t first, int64_t tokens) const = 0;
+  /// Token t's transition passes errors on.
+  virtual void pass(int64_t t, ChunkPassages&) const = 0;
   /// Token t's step on a state that is made at every token.
   virtual void step(int64_t t, NormState&) const = 0;
   /// The same in a chunk, by what the token's tile told of it.
   virtual void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const = 0;
-  /// Of `tokens` from `first` on, in the walk's order, and the state before them.
-  virtual TileUpdates tile(int64_t first, int64_t tokens, const NormState&) const = 0;
+  /// Of `tokens` from `first` on, in the walk's order, and the state before them; tile after tile.
+  virtual TileUpdates tile(int64_t first, int64_t tokens, const NormState&) = 0;
 
   bool chunked() const { return in_chunks(arithmetic_); }
 
   const Sizes sizes_;
   const Arithmetic arithmetic_;
   const NormRecurrence recurrence_;
+  ChunkPassages passages_;
 };
 
 /// S_t, first token first.
@@ -55,9 +56,9 @@ class ChunkStates : public ChunkWalk {
  private:
   void take_tile(int64_t first, const NormState&);
 
-  std::vector<double> wholes_;      ///< norms of the chunks' transitions, as far as they have been reached
-  int64_t taken_ = 0;               ///< tokens whose tiles are known
-  TileMatrix updates_, residuals_;  ///< T x V, in chunks
+  std::vector<ChunkPassage> passed_;  ///< the chunks, as far as they have been reached
+  int64_t taken_ = 0;                 ///< tokens whose tiles are known
+  TileMatrix updates_, residuals_;    ///< T x V, in chunks
 };
 
 /// G_t = dL/dS_t, last token first.

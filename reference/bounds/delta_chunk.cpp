@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/bounds/norm_wise.h"
-
 namespace assay {
 namespace {
 
@@ -42,6 +40,11 @@ DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFac
   return DeltaTile(system, unit, decays, a.solve);
 }
 
+void pass_token(const DeltaSlice& f, const DeltaFactors& token, const NormStep& step, ChunkPassages& y) {
+  if (f.rates_by_channel() || token.rho.empty()) return y.forbid();
+  y.add(step, token.rho[0], token.rates[0]);
+}
+
 /// A tile has one matrix for all value channels: where their rates differ nothing is promised.
 void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
   if (f.rates_by_channel()) std::fill(made.residual.values.begin(), made.residual.values.end(), HUGE_VAL);
@@ -49,33 +52,41 @@ void forbid_rates_by_channel(const DeltaSlice& f, TileUpdates& made) {
 
 }  // namespace
 
-/// By columns; each token adds errors of (n + 8) 2^-50 of the product's Frobenius norm, which is at most sqrt
-/// K.
-double norm_of_tokens(const DeltaSlice& f, int64_t first, int64_t tokens) {
-  if (f.K > tokens || f.K > 64 || f.rates_by_channel()) return HUGE_VAL;
-  const auto K = static_cast<size_t>(f.K);
-  std::vector<double> y(K * K, 0), read(K);
-  for (size_t i = 0; i < K; ++i) y[i * K + i] = 1;
-  for (int64_t t = first; t < first + tokens; ++t) {
-    const DeltaFactors token(f, t);
-    if (token.rho.empty() || !(token.rho[0] <= 1 + 0x1p-30)) return HUGE_VAL;
-    const double *key = row(f.k, t), beta = token.rates[0];
-    std::fill(read.begin(), read.end(), 0);
-    for (size_t c = 0; c < K; ++c) {
-      const double weight = exponential(token.g[c]);
-      for (size_t j = 0; j < K; ++j) y[c * K + j] *= weight, read[j] += key[c] * y[c * K + j];
-    }
-    for (size_t c = 0; c < K; ++c)
-      for (size_t j = 0; j < K; ++j) y[c * K + j] -= beta * key[c] * read[j];
+void ChunkPairs::add(const double* x, const double* columns, double scale, double share) {
+  Token y{std::vector<double>(x, x + slice_->K), std::vector<double>(columns, columns + slice_->V), share};
+  for (double& value : y.x) value *= scale;
+  for (double& value : y.columns) value = std::fabs(value);
+  tokens_.push_back(std::move(y));
+}
+
+void ChunkPairs::decay(const DeltaFactors& token) {
+  if (!slice_->decaying) return;
+  for (Token& y : tokens_)
+    for (size_t c = 0; c < y.x.size(); ++c) y.x[c] *= token.weight[c];
+}
+
+PairReads ChunkPairs::read(const double* key, const std::vector<double>& reach) const {
+  PairReads y(reach.size(), 0);
+  double square = 0;
+  for (const Token& token : tokens_) {
+    double sum = 0, size = 0;
+    for (size_t c = 0; c < token.x.size(); ++c)
+      sum += key[c] * token.x[c], size += std::fabs(key[c] * token.x[c]);
+    const double pair = (std::fabs(sum) + kOwn * size) * kUp;
+    for (size_t j = 0; j < y.size(); ++j) y[j] += pair * token.columns[j];
+    square += token.share * pair * pair;
   }
-  return spectral_norm(y, K) + 0x1p-28;
+  const double unsure = std::sqrt(square) * kUp;
+  for (size_t j = 0; j < y.size(); ++j) y[j] = (y[j] + (unsure > 0 ? unsure * reach[j] : 0)) * kUp;
+  return y;
 }
 
 DeltaStates::DeltaStates(const DeltaSlice& f, const Arithmetic& a, double underflow)
-    : ChunkStates({f.T, f.K, f.V}, a, underflow), slice_(f) {}
+    : ChunkStates({f.T, f.K, f.V}, a, underflow), slice_(f), pairs_(f) {}
 
-double DeltaStates::norm_of_tokens(int64_t first, int64_t tokens) const {
-  return assay::norm_of_tokens(slice_, first, tokens);
+void DeltaStates::pass(int64_t t, ChunkPassages& y) const {
+  const DeltaFactors token(slice_, t);
+  pass_token(slice_, token, token.forward(slice_, t), y);
 }
 
 void DeltaStates::step(int64_t t, NormState& s) const {
@@ -88,17 +99,21 @@ void DeltaStates::step_in_chunk(int64_t t, const double* update, const double* r
   recurrence_.advance_in_chunk(token.forward(slice_, t), token.rho, token.contraction, update, residual, s);
 }
 
-TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) const {
+TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) {
   const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
   const BoundModel model(arithmetic_);
   PassingState passing(s, slice_.K, slice_.V, model);
   TileReads reads = empty_reads(n, slice_.V);
+  if (first % arithmetic_.chunk == 0) pairs_.begin();
+  const bool apart = has_pairs(arithmetic_);
+  PairReads pairs;
   for (int64_t i = 0; i < n; ++i) {
     const DeltaFactors& token = tokens[static_cast<size_t>(i)];
-    const double beta = token.rates[0];
+    const double beta = token.rates[0], *key = row(slice_.k, first + i);
     passing.decay(token.g.data());
-    passing.read(row(slice_.k, first + i), row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i,
-                 reads);
+    if (apart) pairs_.decay(token), pairs = pairs_.read(key, s.reach);
+    passing.read(key, row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i, reads,
+                 apart ? &pairs : nullptr);
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
     reads.contractions.push_back(token.contraction);
@@ -106,15 +121,23 @@ TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) cons
   }
   TileUpdates made = updates_of(tile_of(slice_, first, tokens, arithmetic_), reads, arithmetic_, s.declared);
   forbid_rates_by_channel(slice_, made);
+  if (!apart) return made;
+  ChunkPairs own(slice_);
+  for (int64_t i = 0; i < n; ++i) {
+    const DeltaFactors& token = tokens[static_cast<size_t>(i)];
+    own.decay(token), own.add(row(slice_.k, first + i), made.update.row(i), 1, token.contraction.share);
+  }
+  pairs_.append(own);
   return made;
 }
 
 DeltaAdjoints::DeltaAdjoints(const DeltaSlice& f, const SliceMatrix& d_o, const Arithmetic& a,
                              double underflow)
-    : ChunkAdjoints({f.T, f.K, f.V}, f.q, d_o, f.p.scale, a, underflow), slice_(f) {}
+    : ChunkAdjoints({f.T, f.K, f.V}, f.q, d_o, f.p.scale, a, underflow), slice_(f), pairs_(f) {}
 
-double DeltaAdjoints::norm_of_tokens(int64_t first, int64_t tokens) const {
-  return assay::norm_of_tokens(slice_, first, tokens);
+void DeltaAdjoints::pass(int64_t t, ChunkPassages& y) const {
+  const DeltaFactors token(slice_, t);
+  pass_token(slice_, token, token.backward(slice_, t), y);
 }
 
 void DeltaAdjoints::step(int64_t t, NormState& G) const {
@@ -131,17 +154,25 @@ void DeltaAdjoints::step_in_chunk(int64_t t, const double* update, const double*
                                entering.data(), G);
 }
 
-TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) const {
+TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) {
   const std::vector<DeltaFactors> tokens = factors_of(slice_, first, n);
   const BoundModel model(arithmetic_);
   PassingState passing(G, slice_.K, slice_.V, model);
   TileReads reads = empty_reads(n, slice_.V);
+  if (first + n == slice_.T || (first + n) % arithmetic_.chunk == 0) pairs_.begin();
+  const bool apart = has_pairs(arithmetic_);
+  PairReads pairs;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t t = first + n - 1 - i;
     const DeltaFactors& token = tokens[static_cast<size_t>(t - first)];
     const double beta = std::fabs(token.rates[0]);
     passing.write(row(readers_, t), row(d_o_, t), scale_);
-    passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads);
+    if (apart) {
+      pairs_.add(row(readers_, t), row(d_o_, t), scale_, 0);
+      pairs = pairs_.read(row(slice_.k, t), G.reach), pairs_.decay(token);
+    }
+    passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads,
+                 apart ? &pairs : nullptr);
     passing.decay(token.g.data());
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
@@ -157,6 +188,14 @@ TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) co
     for (int64_t j = 0; j < slice_.V; ++j) made.update(i, j) *= beta * kUp;
   }
   forbid_rates_by_channel(slice_, made);
+  if (!apart) return made;
+  ChunkPairs own(slice_);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t t = first + n - 1 - i;
+    const DeltaFactors& token = tokens[static_cast<size_t>(t - first)];
+    own.add(row(slice_.k, t), made.update.row(i), 1, token.contraction.share), own.decay(token);
+  }
+  pairs_.append(own);
   return made;
 }
 

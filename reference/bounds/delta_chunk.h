@@ -6,21 +6,44 @@
 
 namespace assay {
 
-/// At least the norm of the product of the transitions of `tokens` from `first` on, or infinite: of keys in
-/// the sphere, where the tokens are enough to reach all directions.
-double norm_of_tokens(const DeltaSlice&, int64_t first, int64_t tokens);
+/// The chunk at hand: its tokens so far in the order of the recurrence, what each brought to the state, and
+/// what a token reads of them.
+class ChunkPairs {
+ public:
+  explicit ChunkPairs(const DeltaSlice& slice) : slice_(&slice) {}
+
+  void begin() { tokens_.clear(); }
+  /// One that writes scale x columns^T: at least |columns| of each value channel; `share` of what its square
+  /// may be unsure (NormState::reach).
+  void add(const double* x, const double* columns, double scale, double share);
+  void append(const ChunkPairs& later) {
+    tokens_.insert(tokens_.end(), later.tokens_.begin(), later.tokens_.end());
+  }
+  /// The state decays, after all that was added.
+  void decay(const DeltaFactors&);
+  PairReads read(const double* key, const std::vector<double>& reach) const;
+
+ private:
+  struct Token {
+    std::vector<double> x, columns;
+    double share;
+  };
+  const DeltaSlice* slice_;
+  std::vector<Token> tokens_;
+};
 
 class DeltaStates final : public ChunkStates {
  public:
   DeltaStates(const DeltaSlice&, const Arithmetic&, double underflow);
 
  private:
-  double norm_of_tokens(int64_t first, int64_t tokens) const override;
+  void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
   void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
-  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) const override;
+  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const DeltaSlice& slice_;
+  ChunkPairs pairs_;  ///< of the tiles before
 };
 
 class DeltaAdjoints final : public ChunkAdjoints {
@@ -28,12 +51,13 @@ class DeltaAdjoints final : public ChunkAdjoints {
   DeltaAdjoints(const DeltaSlice&, const SliceMatrix& d_o, const Arithmetic&, double underflow);
 
  private:
-  double norm_of_tokens(int64_t first, int64_t tokens) const override;
+  void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
   void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
-  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) const override;
+  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const DeltaSlice& slice_;
+  ChunkPairs pairs_;  ///< of the tiles before, and of the cotangents that this one read
 };
 
 }  // namespace assay

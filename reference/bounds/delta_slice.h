@@ -50,9 +50,10 @@ struct DeltaSlice {
   bool grouped() const { return p.heads != p.problem->sizes.H; }
 };
 
-/// One token's factors: log decays of all key channels, decayed keys, minus keys, beta of all value channels.
+/// One token's factors: log decays of all key channels, their decays, decayed keys, minus keys, beta of all
+/// value channels.
 struct DeltaFactors {
-  std::vector<double> g, decayed, minus_decayed, minus, rates, rho;
+  std::vector<double> g, weight, decayed, minus_decayed, minus, rates, rho;
   double reach;  ///< at least the product of 1 + its magnitudes
   Contraction contraction;
 
@@ -65,9 +66,10 @@ struct DeltaFactors {
         const SliceMatrix& gates = f.p.inputs[f.at.g];
         log_decay = at(gates, t, gates.columns == f.K ? c : 0);
       }
-      const double key = at(f.k, t, c), weight = exponential(log_decay);
-      g.push_back(log_decay), decayed.push_back(weight * key), minus_decayed.push_back(-weight * key);
-      minus.push_back(-key), square += key * key, widest = std::fmax(widest, weight);
+      const double key = at(f.k, t, c), e = exponential(log_decay);
+      g.push_back(log_decay), weight.push_back(e);
+      decayed.push_back(e * key), minus_decayed.push_back(-e * key);
+      minus.push_back(-key), square += key * key, widest = std::fmax(widest, e);
     }
     for (int64_t j = 0; j < f.V; ++j) {
       const SliceMatrix& channels = f.p.inputs[f.at.beta_v];

@@ -170,9 +170,9 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
   for (size_t j = 0; j < V; ++j) {
     const double eps = residual ? residual[j] : 0, entered = contraction.gain * eps;
     double &e = state.declared[j], &reach = state.reach[j];
-    double& response = state.response[j];
+    const double weight = passage_weight(s.rate(static_cast<int64_t>(j)));
     e = (contraction.after(e, eps, rho[j % rho.size()], length) + lost) * raise;
-    response = (contraction.after(response, eps, rho[j % rho.size()], length) + lost) * raise;
+    state.squares[j] = (state.squares[j] + eps * eps / weight) * raise, state.added[j] += lost * raise;
     reach = contraction.known ? std::sqrt(reach * reach + 2 * entered * entered)
                               : std::fmax(rho[j % rho.size()], 1) * reach + length * eps;
     reach = (reach + lost) * raise;
@@ -186,8 +186,12 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
     if (!(most[j] + state.declared[j] < kOverflow)) state.declared[j] = state.reach[j] = HUGE_VAL;
 }
 
-void NormRecurrence::enter_chunk(NormState& state, double whole) const {
-  state.whole = whole, state.response.assign(static_cast<size_t>(V_), 0);
+void NormRecurrence::enter_chunk(NormState& state, const ChunkPassage& passage) const {
+  state.passage = passage;
+  if (passage.begins || state.at_start.empty()) {
+    state.at_start = state.declared;
+    state.squares.assign(static_cast<size_t>(V_), 0), state.added = state.squares;
+  }
   state.updates.assign(state.S.size(), 0), state.excess = state.updates;
   state.spread.assign(static_cast<size_t>(K_), 0);
   state.paths.resize(state.S.size()), state.entering = state.reach = state.declared;
@@ -207,8 +211,13 @@ void NormRecurrence::leave_chunk(NormState& state) const {
       sum += end * end;
     }
     double e = state.declared[j];
-    if (std::isfinite(e)) e = std::fmin(e, state.whole * state.entering[j] + state.response[j]);
-    state.declared[j] = (e + a.boundary * state.entering[j] + std::sqrt(sum)) * (1 + 0x1p-30);
+    const ChunkPassage& passage = state.passage;
+    if (std::isfinite(e) && passage.whole < HUGE_VAL)
+      e = std::fmin(e, (passage.whole * state.at_start[j] + passage.response * std::sqrt(state.squares[j]) +
+                        passage.lengthened * state.added[j]) *
+                           (1 + 0x1p-30));
+    const double ends = a.boundary * state.entering[j] + std::sqrt(sum);
+    state.declared[j] = (e + ends) * (1 + 0x1p-30), state.added[j] += ends * (1 + 0x1p-30);
   }
   state.paths.clear(), state.updates.clear(), state.excess.clear(), state.spread.clear();
 }

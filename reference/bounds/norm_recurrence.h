@@ -31,6 +31,7 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/bounds/chunk_passage.h"
 #include "reference/bounds/storage.h"
 
 namespace assay {
@@ -55,10 +56,10 @@ struct NormState {
   std::vector<double> entering;  ///< in chunks, per column: `declared` at the chunk's start
   std::vector<double> reach;     ///< and of that with the updates' errors
   std::vector<double> spread;    ///< in chunks, per key channel
-  /// In chunks: at least the norm of what the whole chunk makes of an error at its start, and per column the
-  /// norm that residuals alone have come to: an error at the end is the sum of both.
-  double whole = HUGE_VAL;
-  std::vector<double> response;
+  /// In chunks: how errors pass the window that this one is in, per column what they were at its start, the
+  /// sum of eps^2 / omega since, and of what was added besides.
+  ChunkPassage passage;
+  std::vector<double> at_start, squares, added;
 
   bool in_chunk() const { return !paths.empty(); }
   /// What updates since the chunk's start are off by, along their paths to an element.
@@ -114,8 +115,8 @@ class NormRecurrence {
   /// which are exact.
   void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const Contraction&,
                         const double* update, const double* residual, NormState&) const;
-  /// Begins a chunk: what a state is there stands for itself. `whole`: at least the norm of its transition.
-  void enter_chunk(NormState&, double whole) const;
+  /// Begins a chunk: what a state is there stands for itself.
+  void enter_chunk(NormState&, const ChunkPassage&) const;
   /// The end of a chunk, or of the sequence in it.
   void leave_chunk(NormState&) const;
 

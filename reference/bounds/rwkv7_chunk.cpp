@@ -29,34 +29,6 @@ DeltaTile rwkv7_tile(const Rwkv7Slice& f, int64_t first, int64_t n, const Arithm
   return DeltaTile(system, unit, decays, a.solve);
 }
 
-/// At least the norm of the product of the transitions of `tokens` from `first` on, or infinite: where the
-/// tokens are enough to reach all directions. Each step of doubles adds errors of (K + 8) 2^-53 (1 + |a||b|)
-/// of the product so far, in the Frobenius norm, which later steps make larger by their norms at most.
-double norm_of_chunk(const Rwkv7Slice& f, int64_t first, int64_t tokens) {
-  if (f.K > tokens || f.K > 64) return HUGE_VAL;
-  const auto K = static_cast<size_t>(f.K);
-  double growth = 1, pull = 0;
-  for (int64_t t = first; t < first + tokens; ++t) {
-    growth *= std::fmax(1, f.rho[static_cast<size_t>(t)]);
-    pull = std::fmax(pull, norm(row(f.a, t), f.K) * norm(row(f.b, t), f.K));
-  }
-  if (!(growth * growth * (1 + pull) <= 0x1p16)) return HUGE_VAL;
-  std::vector<double> y(K * K, 0), read(K);
-  for (size_t i = 0; i < K; ++i) y[i * K + i] = 1;
-  for (int64_t t = first; t < first + tokens; ++t) {
-    std::fill(read.begin(), read.end(), 0);
-    for (size_t c = 0; c < K; ++c)
-      for (size_t j = 0; j < K; ++j) read[j] += row(f.a, t)[c] * y[c * K + j];
-    for (size_t c = 0; c < K; ++c) {
-      const double weight = exponential(row(f.w, t)[c]), b = row(f.b, t)[c];
-      for (size_t j = 0; j < K; ++j) y[c * K + j] = weight * y[c * K + j] + b * read[j];
-    }
-  }
-  const double steps = static_cast<double>(tokens) * static_cast<double>(f.K + 8);
-  return spectral_norm(y, K) +
-         steps * 0x1p-52 * (1 + pull) * growth * growth * std::sqrt(static_cast<double>(K));
-}
-
 /// How errors go on through a token of a tile.
 void add_token(const Rwkv7Slice& f, int64_t t, const double* reader, const double* writer, int64_t row,
                TileReads& y) {
@@ -70,8 +42,13 @@ void add_token(const Rwkv7Slice& f, int64_t t, const double* reader, const doubl
 Rwkv7States::Rwkv7States(const Rwkv7Slice& f, const Arithmetic& a, double underflow)
     : ChunkStates({f.T, f.K, f.V}, a, underflow), slice_(f) {}
 
-double Rwkv7States::norm_of_tokens(int64_t first, int64_t tokens) const {
-  return norm_of_chunk(slice_, first, tokens);
+void Rwkv7States::pass(int64_t t, ChunkPassages& y) const {
+  y.add(removal(t), slice_.rho_at(t)[0], 1);
+}
+
+NormStep Rwkv7States::removal(int64_t t) const {
+  const double* zeros = slice_.zeros.data();
+  return {row(slice_.w, t), row(slice_.b, t), row(slice_.a, t), zeros, zeros};
 }
 
 void Rwkv7States::step(int64_t t, NormState& s) const {
@@ -82,12 +59,11 @@ void Rwkv7States::step(int64_t t, NormState& s) const {
 void Rwkv7States::step_in_chunk(int64_t t, const double* update, const double* residual, NormState& s) const {
   const Rwkv7Slice& f = slice_;
   const double* zeros = f.zeros.data();
-  recurrence_.advance_in_chunk({row(f.w, t), row(f.b, t), row(f.a, t), zeros, zeros}, f.rho_at(t), {}, update,
-                               residual, s);
+  recurrence_.advance_in_chunk(removal(t), f.rho_at(t), {}, update, residual, s);
   recurrence_.advance_in_chunk({zeros, zeros, zeros, row(f.k, t), row(f.v, t)}, {1}, {}, nullptr, nullptr, s);
 }
 
-TileUpdates Rwkv7States::tile(int64_t first, int64_t n, const NormState& s) const {
+TileUpdates Rwkv7States::tile(int64_t first, int64_t n, const NormState& s) {
   const Rwkv7Slice& f = slice_;
   const BoundModel model(arithmetic_);
   PassingState passing(s, f.K, f.V, model);
@@ -105,8 +81,8 @@ Rwkv7Adjoints::Rwkv7Adjoints(const Rwkv7Slice& f, const SliceMatrix& d_o, const 
                              double underflow)
     : ChunkAdjoints({f.T, f.K, f.V}, f.r, d_o, f.p.scale, a, underflow), slice_(f) {}
 
-double Rwkv7Adjoints::norm_of_tokens(int64_t first, int64_t tokens) const {
-  return norm_of_chunk(slice_, first, tokens);
+void Rwkv7Adjoints::pass(int64_t t, ChunkPassages& y) const {
+  y.add(removal(t), slice_.rho_at(t)[0], 1);
 }
 
 void Rwkv7Adjoints::step(int64_t t, NormState& G) const {
@@ -123,7 +99,7 @@ NormStep Rwkv7Adjoints::removal(int64_t t) const {
   return {row(slice_.w, t), row(slice_.a, t), row(slice_.b, t), zeros, zeros, 0};
 }
 
-TileUpdates Rwkv7Adjoints::tile(int64_t first, int64_t n, const NormState& G) const {
+TileUpdates Rwkv7Adjoints::tile(int64_t first, int64_t n, const NormState& G) {
   const Rwkv7Slice& f = slice_;
   const BoundModel model(arithmetic_);
   PassingState passing(G, f.K, f.V, model);

@@ -48,10 +48,11 @@ class Rwkv7States final : public ChunkStates {
   Rwkv7States(const Rwkv7Slice&, const Arithmetic&, double underflow);
 
  private:
-  double norm_of_tokens(int64_t first, int64_t tokens) const override;
+  void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
   void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
-  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) const override;
+  NormStep removal(int64_t t) const;
+  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const Rwkv7Slice& slice_;
 };
@@ -61,11 +62,11 @@ class Rwkv7Adjoints final : public ChunkAdjoints {
   Rwkv7Adjoints(const Rwkv7Slice&, const SliceMatrix& d_o, const Arithmetic&, double underflow);
 
  private:
-  double norm_of_tokens(int64_t first, int64_t tokens) const override;
+  void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
   void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
   NormStep removal(int64_t t) const;
-  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) const override;
+  TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const Rwkv7Slice& slice_;
 };

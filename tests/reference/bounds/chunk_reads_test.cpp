@@ -24,7 +24,8 @@ NormState drawn_state(std::mt19937_64& random) {
     s.S.push_back(any(random)), s.paths.push_back(std::fabs(s.S.back()) + 0.25 * (1 + any(random)));
     s.excess.push_back(0x1p-6 * (1 + any(random)));
   }
-  s.own.assign(kValues, 0), s.reach.assign(kValues, 0), s.spread.assign(kKeys, 0);
+  s.updates.assign(s.S.size(), 0), s.own.assign(kValues, 0), s.reach.assign(kValues, 0),
+      s.spread.assign(kKeys, 0);
   for (size_t j = 0; j < kValues; ++j) s.declared.push_back(0x1p-5 * (1 + any(random)));
   return s;
 }

@@ -8,14 +8,16 @@ namespace bounds_delta_chunk_test {
 
 using namespace chunked_run;
 
+/// Operands to the nearest; else updates or scores alone, all the same way by nearly what is declared.
+enum class Rounded { operands, updates, scores };
+
 /// One head of kda.
 struct Chunked final : ChunkedRun {
   Rows q, k, v, g, d_o;
   std::vector<double> beta;
   /// Makes an inverse of a unit lower triangle.
   Rows (*inverse)(const Rows&);
-  /// Operands are rounded to the nearest; else updates alone, all the same way by nearly what is declared.
-  bool nearest = true;
+  Rounded what = Rounded::operands;
   bool gate_sums = false;
   Rows o, u_, dq, dk, dv, dg, dbeta, terms;  ///< terms: of dg as a sum, without q dq
 
@@ -25,8 +27,13 @@ struct Chunked final : ChunkedRun {
     for (const auto& row : rows_of(drawn, "beta", T, 1)) beta.push_back(row[0]);
     o = u_ = dv = zeros(T, V), dq = dk = dg = terms = zeros(T, K), dbeta = zeros(T, 1);
   }
-  double operand(double x) const { return nearest ? rounded(x) : x; }
-  double of_update(double x) const { return nearest ? rounded(x) : x * (1 + 0.99 * u); }
+  double by(Rounded which, double x) const {
+    if (what == Rounded::operands) return rounded(x);
+    return what == which ? x * (1 + 0.99 * u) : x;
+  }
+  double operand(double x) const { return by(Rounded::operands, x); }
+  double of_update(double x) const { return by(Rounded::updates, x); }
+  double score(double x) const { return by(Rounded::scores, x); }
   /// e^{g_{from+1} + .. + g_to}
   double weight(size_t from, size_t to, size_t c) const {
     double sum = 0;
@@ -61,7 +68,7 @@ struct Chunked final : ChunkedRun {
       std::vector<double> y;
       for (size_t i = first; i < first + n; ++i) {
         y.push_back(v[i][j] - read(k, start, i, j));
-        for (size_t m = start; m < first; ++m) y.back() -= operand(pair(k, i, m)) * u_[m][j];
+        for (size_t m = start; m < first; ++m) y.back() -= score(pair(k, i, m)) * u_[m][j];
       }
       for (size_t i = 0; i < n; ++i) {
         double sum = 0;
@@ -74,7 +81,7 @@ struct Chunked final : ChunkedRun {
     for (size_t i = start; i < end; ++i)
       for (size_t j = 0; j < V; ++j) {
         o[i][j] = read(q, start, i, j);
-        for (size_t m = start; m <= i; ++m) o[i][j] += operand(pair(q, i, m)) * u_[m][j];
+        for (size_t m = start; m <= i; ++m) o[i][j] += score(pair(q, i, m)) * u_[m][j];
         o[i][j] *= p.scale;
       }
   }
@@ -92,8 +99,8 @@ struct Chunked final : ChunkedRun {
   double pulled(size_t i, size_t end, size_t taken, size_t j) const {
     double sum = 0;
     for (size_t c = 0; c < K; ++c) sum += operand(k[i][c] * weight(i, end - 1, c)) * operand(G[c][j]);
-    for (size_t m = i; m < end; ++m) sum += p.scale * operand(pair(q, m, i)) * d_o[m][j];
-    for (size_t m = taken; m < end; ++m) sum -= operand(pair(k, m, i)) * dv[m][j];
+    for (size_t m = i; m < end; ++m) sum += p.scale * score(pair(q, m, i)) * d_o[m][j];
+    for (size_t m = taken; m < end; ++m) sum -= score(pair(k, m, i)) * dv[m][j];
     return sum;
   }
   void pull_tile(size_t first, size_t n, size_t end) override {
@@ -126,7 +133,7 @@ struct Chunked final : ChunkedRun {
     }
     for (size_t j = 0; j < V; ++j) {
       double r = v[i][j] - read_of(S0, k, start, i, j);
-      for (size_t m = start; m < i; ++m) r -= operand(pair(k, i, m)) * u_[m][j];
+      for (size_t m = start; m < i; ++m) r -= score(pair(k, i, m)) * u_[m][j];
       dbeta[i][0] += pulled(i, end, i + 1, j) * r;
     }
   }
@@ -177,10 +184,23 @@ Rows cut_short(const Rows& N) {
   return X;
 }
 
-/// Where updates alone are rounded.
+/// Scores by themselves.
+Arithmetic apart(double of_pairs) {
+  Arithmetic a = declared();
+  a.pairs = of_pairs, a.pair_sums = 0x1p-40;
+  return a;
+}
+
+/// Where updates alone are rounded, or scores.
 Arithmetic of_updates() {
   Arithmetic a = declared();
   a.removal = a.solved = a.readout = a.write = 0x1p-40;
+  return a;
+}
+
+Arithmetic of_scores() {
+  Arithmetic a = of_updates();
+  a.update = 0x1p-40, a.readout = a.pairs = u, a.pair_sums = 0x1p-40;
   return a;
 }
 
@@ -214,10 +234,11 @@ void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p) {
 enum Direction { forward, backward, sums, undeclared };
 
 Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t seed,
-                  Rows (*inverse)(const Rows&)) {
+                  Rows (*inverse)(const Rows&), const Arithmetic& arithmetic = declared(),
+                  Rounded what = Rounded::operands) {
   RandomProblem p;
   draw(kind, decay, seed, p);
-  p.problem.arithmetic = declared();
+  p.problem.arithmetic = arithmetic;
   AdjointArithmetic& d = p.problem.adjoint;
   if (kind == Kind::ramp) p.problem.arithmetic = of_updates();
   d.state = d.adjoint = p.problem.arithmetic;
@@ -225,7 +246,7 @@ Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t se
   if (direction == sums) d.gate_sums = kind == Kind::ramp ? 0x1p-40 : 2.01 * u;
   Chunked chunked(p, inverse);
   chunked.gate_sums = direction == sums || direction == undeclared;
-  chunked.nearest = kind != Kind::ramp;
+  chunked.what = kind == Kind::ramp ? Rounded::updates : what;
   chunked.forward();
   Judged judged;
   if (direction == forward) {
@@ -255,6 +276,40 @@ TEST(DeltaChunkBound, holds_for_a_chunked_evaluation_of_operands_in_bf16_and_is_
         }
       EXPECT_GT(largest, 0.05);
     }
+}
+
+TEST(DeltaChunkBound, of_scores_declared_apart_holds_and_is_less) {
+  const auto of_state = [](const Arithmetic& a) {
+    RandomProblem p;
+    draw(Kind::drawn, "none", 1, p);
+    p.problem.arithmetic = a;
+    double sum = 0;
+    for (const double bound : find_operator("kda").evaluate(p.problem).outputs[1].bound) sum += bound;
+    return sum;
+  };
+  EXPECT_LT(of_state(apart(1.01 * u)), 0.9 * of_state(declared()));
+  for (const Direction direction : {forward, backward})
+    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice, Kind::narrow})
+      for (const char* decay : kDecays)
+        for (uint64_t seed = 1; seed <= 12; ++seed) {
+          const Judged judged = judged_run(direction, kind, decay, seed, &substituted, apart(1.01 * u));
+          EXPECT_EQ(judged.outside, 0) << decay << " seed " << seed << " error / bound " << judged.largest;
+        }
+}
+
+TEST(DeltaChunkBound, of_scores_alone_sees_what_each_loses) {
+  for (const Direction direction : {forward, backward}) {
+    double largest = 0;
+    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice})
+      for (const char* decay : kDecays)
+        for (uint64_t seed = 1; seed <= 12; ++seed) {
+          const Judged judged =
+              judged_run(direction, kind, decay, seed, &substituted, of_scores(), Rounded::scores);
+          EXPECT_EQ(judged.outside, 0) << decay << " seed " << seed << " error / bound " << judged.largest;
+          largest = std::fmax(largest, judged.largest);
+        }
+    EXPECT_GT(largest, 0.2);
+  }
 }
 
 /// The largest of the final state, rates up to 2 and unit keys in all directions, without decay.

@@ -110,7 +110,7 @@ TEST(NormRecurrence, in_a_chunk_adds_the_residuals_and_at_its_end_the_boundary) 
   a.boundary = 0x1p-20;
   const NormRecurrence recurrence(K, V, a, 0);
   NormState s = recurrence.start(std::vector<double>(K * V, 1));
-  recurrence.enter_chunk(s, HUGE_VAL);
+  recurrence.enter_chunk(s, {});
   EXPECT_TRUE(s.in_chunk());
   const Drawn d(random);
   const std::vector<double> update(V, 0.5), none(V, 0), residual(V, 0x1p-10);
