@@ -176,7 +176,7 @@ TEST(Inputs, OutputsInTheFileAreHeldAgainstTheReference) {
   write_safetensors(here / "x.safetensors", tensors);
   const Ran ran = run_assay(run + " --map o=attn", here);
   expect_parts(ran, 1,
-               {"FINDING  1 element of o in the file not what the reference gives",
+               {"FINDING  1 element of o in the file beyond the bound",
                 "worst element in the file o[b=0,t=0,h=0,v=5]"});
   EXPECT_EQ(ran.out.find("transposed"), std::string::npos) << ran.out;
   const auto json = nlohmann::json::parse(read_file(here / "out.json"));

@@ -103,6 +103,17 @@ TEST(FindingKind, EveryFaultOfAnOutputInTheFileIsExpectedAndUndecidedIsNone) {
   EXPECT_FALSE(expected_differs(v));
 }
 
+TEST(FindingKind, WhatTheReferenceContradictsNeedsNoStatistics) {
+  Verification v = finding();
+  v.expected_outputs.push_back({.name = "o", .violation = 2});
+  v.expected_outputs.push_back({.name = "final_state"});
+  v.rounding.emplace().expected = {{.name = "o", .unlikely = 1}};
+  EXPECT_EQ(faults_of(v), std::vector<std::string>{"2 elements of o in the file beyond the bound"});
+  v.rounding->expected[0].name = "final_state";
+  ASSERT_EQ(faults_of(v).size(), 2u);
+  EXPECT_TRUE(faults_of(v)[0].ends_with(", in the file")) << faults_of(v)[0];
+}
+
 TEST(FindingKind, APassAndADomainHaveNone) {
   for (const Verdict verdict : {Verdict::pass, Verdict::domain}) {
     Verification v = finding();

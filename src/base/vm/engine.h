@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/base/vm/approximate.h"
@@ -178,17 +179,8 @@ class Engine {
           run_compare(warp, op, mask);
           break;
         case Kind::warp:
-          if (!op.row->warp(warp, op, mask)) goto done;
-          if (!warp.block->landed.empty()) tell_landed(*warp.block);
-          if (warp.stalls) {
-            warp.stalls = false;
-            goto done;
-          }
-          if (warp.yields) {
-            warp.yields = false;
-            yields = true;
-            stop = executed;
-          }
+          if (!run_whole_warp(warp, op, mask)) goto done;
+          if (std::exchange(warp.yields, false)) yields = true, stop = executed;
           break;
         case Kind::async_wait:
           wait_for_copies(warp, op, mask);
@@ -217,6 +209,13 @@ class Engine {
   done:
     warp.executed = executed;
     worker_.lane_instructions += lanes;
+  }
+
+  /// False: trapped, or the warp has to wait.
+  bool run_whole_warp(Warp& warp, const Op& op, uint32_t mask) {
+    if (!op.row->warp(warp, op, mask)) return false;
+    if (!warp.block->landed.empty()) tell_landed(*warp.block);
+    return !std::exchange(warp.stalls, false);
   }
 
   /// From a piece's first op on. False: trapped.
