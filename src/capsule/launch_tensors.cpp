@@ -112,9 +112,8 @@ class DrawnElements : public TensorSource {
   DrawnElements(Draw draw, RandomStream random, Dtype dtype)
       : draw_(std::move(draw)), random_(random), dtype_(dtype) {}
   uint64_t bits(int64_t flat) const override {
-    Tensor one("", dtype_, {{"", 1}});
-    one.set(0, draw_(random_, flat));
-    return one.bits(0);
+    const int unused = 64 - 8 * format(dtype_).bytes;
+    return encode(dtype_, draw_(random_, flat)) << unused >> unused;
   }
 
  private:

@@ -135,6 +135,12 @@ TEST(BulkCopy, ReductionsCombineWithWhatIsThere) {
   expect("xor.b32", 0, [](uint32_t a, uint32_t b) { return a ^ b; });
   expect("inc.u32", 5, [](uint32_t a, uint32_t b) { return a >= b ? 0u : a + 1; });
   expect("dec.u32", 9, [](uint32_t a, uint32_t b) { return a == 0 || a > b ? b : a - 1; });
+  // Words so small are subnormal halves, whose sums and order are those of their bits.
+  expect("add.noftz.f16", 3, [](uint32_t a, uint32_t b) { return a + b; });
+  expect("add.noftz.bf16", 3, [](uint32_t a, uint32_t b) { return a + b; });
+  expect("min.f16", 3, [](uint32_t a, uint32_t b) { return std::min(a, b); });
+  expect("max.bf16", 9, [](uint32_t a, uint32_t b) { return std::max(a, b); });
+  expect("add.f32", 0x40000000, [](uint32_t, uint32_t b) { return b; });  // 2 and more, and next to nothing
 }
 
 TEST(BulkCopy, WhatDoesNotFitTraps) {

@@ -123,6 +123,69 @@ const Case bits[] = {
     {"@!%p1 mov.u32 %d, 9; @%p1 mov.u32 %d, 7;", 0, 0, 0, 7},
 };
 
+// By hand from the pseudocode of the PTX ISA.
+const Case rare[] = {
+    {"mul24.lo.u32 %d, %a, %b;", 0xff000003, 4, 0, 12},
+    {"mul24.lo.s32 %d, %a, %b;", 0x00ffffff, 5, 0, 0xfffffffb},
+    {"mul24.hi.u32 %d, %a, %b;", 0xffffff, 0xffffff, 0, 0xfffffe00},
+    {"mul24.hi.s32 %d, %a, %b;", 0x800000, 0x7fffff, 0, 0xc0000080},
+    {"mad24.lo.s32 %d, %a, %b, %c;", 0xffffff, 5, 7, 2},
+    {"mad24.hi.u32 %d, %a, %b, %c;", 0xffffff, 0xffffff, 0x300, 0x100},
+    {"mad24.hi.sat.s32 %d, %a, %b, %c;", 0x7fffff, 0x7fffff, 0x7fffffff, 0x7fffffff},
+    {"mad.hi.sat.s32 %d, %a, %b, %c;", min32, min32, 0x7fffffff, 0x7fffffff},
+    {"mad.hi.sat.s32 %d, %a, %b, %c;", min32, 0x7fffffff, min32, min32},
+    {"prmt.b32.f4e %d, %a, %b, %c;", 0x33221100, 0x77665544, 1, 0x44332211},
+    {"prmt.b32.b4e %d, %a, %b, %c;", 0x33221100, 0x77665544, 1, 0x66770011},
+    {"prmt.b32.rc8 %d, %a, %b, %c;", 0x33221100, 0x77665544, 6, 0x22222222},
+    {"prmt.b32.ecl %d, %a, %b, %c;", 0x33221100, 0x77665544, 2, 0x33222222},
+    {"prmt.b32.ecr %d, %a, %b, %c;", 0x33221100, 0x77665544, 2, 0x22221100},
+    {"prmt.b32.rc16 %d, %a, %b, %c;", 0x33221100, 0x77665544, 1, 0x33223322},
+    {"prmt.b32.rc16 %d, %a, %b, %c;", 0x33221100, 0x77665544, 2, 0x11001100},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 0, 2, 4},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 5, 1, 5},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 7, 0xfffffffe, 5},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 0, 5, ones},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 4, 0, 4},
+    {"fns.b32 %d, %a, %b, %c;", 0xb4, 3, 0, ones},
+    {"szext.wrap.s32 %d, %a, %b;", 0x9f, 8, 0, 0xffffff9f},
+    {"szext.wrap.u32 %d, %a, %b;", 0x19f, 8, 0, 0x9f},
+    {"szext.wrap.s32 %d, %a, %b;", 0x19f, 40, 0, 0xffffff9f},
+    {"szext.wrap.u32 %d, %a, %b;", 0x19f, 32, 0, 0},
+    {"szext.clamp.s32 %d, %a, %b;", 0x19f, 40, 0, 0x19f},
+    {"szext.clamp.u32 %d, %a, %b;", 0x19f, 0, 0, 0},
+    {"bfind.shiftamt.s32 %d, %a;", 0xfffffff0, 0, 0, 28},
+    {"mov.b64 %rd1, {%b, %a}; bfind.shiftamt.u64 %d, %rd1;", 0x100, 0, 0, 23},
+    {"mov.b64 %rd1, {%b, %a}; bfind.shiftamt.s64 %d, %rd1;", ones, ones, 0, ones},
+    {"mov.b32 %f1, %c; slct.b32.f32 %d, %a, %b, %f1;", 1, 2, min32, 1},  // -0
+    {"mov.b32 %f1, %c; slct.b32.f32 %d, %a, %b, %f1;", 1, 2, 0x7fc00000, 2},
+    {"mov.b32 %f1, %c; slct.b32.f32 %d, %a, %b, %f1;", 1, 2, 0x80000001, 2},
+    {"mov.b32 %f1, %c; slct.ftz.b32.f32 %d, %a, %b, %f1;", 1, 2, 0x80000001, 1},
+    {"mov.b32 %f1, %c; slct.ftz.b32.f32 %d, %a, %b, %f1;", 1, 2, 0x80800000, 2},  // the first normal number
+    {"mov.b32 %f1, %c; mov.b64 %rd1, {%a, %a}; mov.b64 %rd2, {%b, %b}; slct.u64.f32 %rd3, %rd1, %rd2, %f1; "
+     "cvt.u32.u64 %d, %rd3;",
+     1, 2, 0xbf800000, 2},
+    {"cvt.pack.sat.s8.s32.b32 %d, %a, %b, %c;", 300, static_cast<uint32_t>(-300), 0x11223344, 0x33447f80},
+    {"cvt.pack.sat.u8.s32.b32 %d, %a, %b, %c;", static_cast<uint32_t>(-5), 300, 0x11223344, 0x334400ff},
+    {"cvt.pack.sat.s4.s32.b32 %d, %a, %b, %c;", 9, static_cast<uint32_t>(-9), 0x11223344, 0x22334478},
+    {"cvt.pack.sat.u4.s32.b32 %d, %a, %b, %c;", 20, 3, 0x11223344, 0x223344f3},
+    {"cvt.pack.sat.s2.s32.b32 %d, %a, %b, %c;", 5, static_cast<uint32_t>(-5), 0x11223344, 0x12233446},
+    {"cvt.pack.sat.u2.s32.b32 %d, %a, %b, %c;", 9, ones, 0x11223344, 0x1223344c},
+    {"cvt.pack.sat.u16.s32 %d, %a, %b;", 70000, ones, 0, 0xffff0000},
+    {"cvt.pack.sat.s16.s32 %d, %a, %b;", static_cast<uint32_t>(-70000), 40000, 0, 0x80007fff},
+    {"neg.ftz.f16x2 %d, %a;", 0x00013c00, 0, 0, 0x8000bc00},
+    {"abs.ftz.f16x2 %d, %a;", 0x8001bc00, 0, 0, 0x00003c00},
+    {"min.ftz.NaN.f16x2 %d, %a, %b;", 0x7e000001, 0x3c003c00, 0, 0x7fff0000},
+    {"max.ftz.NaN.f16x2 %d, %a, %b;", 0x7e008001, 0x3c008400, 0, 0x7fff8000},
+    // Advice to the cache changes no value.
+    {"createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd1, [%pa], 4, 4; "
+     "createpolicy.cvt.L2.b64 "
+     "%rd2, 1; createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd3, 0.5; "
+     "prefetch.global.L2::evict_last [%pa]; prefetchu.L1 [%pa]; applypriority.global.L2::evict_normal [%pa], "
+     "128; pmevent.mask 3; ld.global.L2::cache_hint.b32 %d, [%pa], %rd1;",
+     7, 0, 0, 7},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rare, IntegerRules, testing::ValuesIn(rare));
 INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerRules, testing::ValuesIn(arithmetic));
 INSTANTIATE_TEST_SUITE_P(PackedAndSet, IntegerRules, testing::ValuesIn(packed));
 INSTANTIATE_TEST_SUITE_P(Bits, IntegerRules, testing::ValuesIn(bits));

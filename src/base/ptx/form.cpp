@@ -287,7 +287,7 @@ Form form_of(std::string_view opcode) {
       if (form.type_count < form.types.size()) form.types[form.type_count++] = *type;
       form.packed |= is_packed(*type);
     } else if (const auto note = notes().find(part); note != notes().end()) {
-      note->second(form);
+      if (base != "cvt" || part != "pack") note->second(form);  // cvt.pack is no mov of a vector
     }
   });
   return form;

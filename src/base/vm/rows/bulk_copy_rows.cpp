@@ -128,8 +128,6 @@ void add_bulk_copy_rows(std::vector<Row>& rows) {
   add("cp.async.bulk.shared.global.mbarrier::complete_tx::bytes{,.multicast::cluster}", Completion::mbarrier);
   add("cp.async.bulk." + at_barrier, Completion::mbarrier);
   add("cp.async.bulk." + of_group, Completion::bulk_group);
-  const std::string integers =
-      ".{add.{u32,s32,u64},min.{u32,s32,u64,s64},max.{u32,s32,u64,s64},inc.u32,dec.u32}";
   for (const char* what :
        {"add.{u32,s32,u64}", "{min,max}.{u32,s32,u64,s64}", "{inc,dec}.u32", "{and,or,xor}.{b32,b64}"})
     for (const bool group : {false, true}) {
@@ -138,8 +136,8 @@ void add_bulk_copy_rows(std::vector<Row>& rows) {
               (wide_shared ? "{min,max}.{u32,s32}" : what),
           group ? Completion::bulk_group : Completion::mbarrier);
     }
-  add("cp.reduce.async.bulk." + of_group + ".{add.{f16,bf16,f32,f64},min.{f16,bf16},max.{f16,bf16}}",
-      Completion::bulk_group);
+  add("cp.reduce.async.bulk." + of_group + ".{add,min,max}.{f16,bf16}", Completion::bulk_group);
+  add("cp.reduce.async.bulk." + of_group + ".add.{f32,f64}", Completion::bulk_group);
   const auto control = [&](const char* form, Step step, WarpFunction function, DecodeFunction decode) {
     add_warp_row(rows, form,
                  {.operands = {Role::none}, .asynchronous = {Completion::bulk_group, step, Proxy::async}},

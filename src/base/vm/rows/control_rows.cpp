@@ -151,8 +151,8 @@ void add_control_rows(std::vector<Row>& rows) {
   add("fence.proxy.tensormap::generic", Kind::nothing, {Role::read}, decode_anything, {.step = Step::fence});
   add("fence.proxy.async{,.shared,.global}", Kind::nothing, none, decode_anything,
       {.step = Step::fence, .proxy = Proxy::async});
-  add("{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing,
-      all_read, decode_anything);
+  add("{nanosleep.u32,brkpt,pmevent,pmevent.mask,griddepcontrol.wait,griddepcontrol.launch_dependents}",
+      Kind::nothing, all_read, decode_anything);
   add("setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, none, decode_anything);
 }
 

@@ -74,13 +74,19 @@ bool is_nan(uint16_t a) {
       static_cast<uint16_t>((Format::max_exponent * 2 + 1) << Format::fraction_bits);
   return (a & 0x7fffu) > infinity;
 }
-template <class Format>
+template <class Format, bool ftz = false>
 struct Negation {
-  uint16_t operator()(uint16_t a) const { return is_nan<Format>(a) ? canonical_nan16 : a ^ 0x8000u; }
+  uint16_t operator()(uint16_t a) const {
+    if (ftz) a = flushed_half<Format>(a);
+    return is_nan<Format>(a) ? canonical_nan16 : a ^ 0x8000u;
+  }
 };
-template <class Format>
+template <class Format, bool ftz = false>
 struct Magnitude {
-  uint16_t operator()(uint16_t a) const { return is_nan<Format>(a) ? canonical_nan16 : a & 0x7fffu; }
+  uint16_t operator()(uint16_t a) const {
+    if (ftz) a = flushed_half<Format>(a);
+    return is_nan<Format>(a) ? canonical_nan16 : a & 0x7fffu;
+  }
 };
 
 template <class One, class Two, class F>
@@ -152,6 +158,14 @@ void add_half_rows(std::vector<Row>& rows) {
   add_arithmetic<Half, F16, F16x2, false, true>(rows, ".sat", ".f16", ".f16x2");
   add_arithmetic<Half, F16, F16x2, true, true>(rows, ".ftz.sat", ".f16", ".f16x2");
   add_extremes<Half, F16, F16x2, true>(rows, ".ftz", ".f16", ".f16x2");
+  half_binary<F16, F16x2>(rows, "min", ".ftz.NaN", ".f16", ".f16x2", Extreme<Half, false, true, true>{},
+                          real_lanes<RealExtreme<false>>);
+  half_binary<F16, F16x2>(rows, "max", ".ftz.NaN", ".f16", ".f16x2", Extreme<Half, true, true, true>{},
+                          real_lanes<RealExtreme<true>>);
+  half_unary<F16, F16x2>(rows, {"neg.ftz.f16"}, {"neg.ftz.f16x2"}, Negation<Half, true>{},
+                         real_lanes<RealNegation>);
+  half_unary<F16, F16x2>(rows, {"abs.ftz.f16"}, {"abs.ftz.f16x2"}, Magnitude<Half, true>{},
+                         real_lanes<RealMagnitude>);
 }
 
 }  // namespace assay::vm::ASSAY_LANES

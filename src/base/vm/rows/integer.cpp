@@ -126,6 +126,26 @@ int32_t saturated(int64_t x) {
   return static_cast<int32_t>(low > INT32_MAX ? INT32_MAX : low);
 }
 
+/// mul24: the 48 bits of the product of two numbers of 24 bits, which stand in the low ones of a register.
+int64_t product24(int32_t a, int32_t b) {
+  const auto low24 = [](int32_t x) { return static_cast<int32_t>(static_cast<uint32_t>(x) << 8) >> 8; };
+  return int64_t{low24(a)} * low24(b);
+}
+uint64_t product24(uint32_t a, uint32_t b) {
+  return uint64_t{a & 0xffffff} * (b & 0xffffff);
+}
+
+/// .lo: bits 0 to 31 of the product, .hi: bits 16 to 47.
+template <class L, int from>
+void add_24(std::vector<Row>& rows, const char* part) {
+  using V = typename L::value;
+  binary<L, L, L>(rows, Flow::integer, {"mul24", part, suffix<L>()},
+                  [](V a, V b) { return static_cast<V>(product24(a, b) >> from); });
+  ternary<L, L, L, L>(rows, Flow::integer, {"mad24", part, suffix<L>()}, [](V a, V b, V c) {
+    return static_cast<V>(static_cast<uint32_t>(product24(a, b) >> from) + static_cast<uint32_t>(c));
+  });
+}
+
 /// dp4a: four byte products added to c. A and B tell whether the bytes are signed.
 template <class A, class B>
 uint32_t dot4(uint32_t a, uint32_t b, uint32_t c) {
@@ -155,8 +175,16 @@ void add_integer_rows(std::vector<Row>& rows) {
                         [](int32_t a, int32_t b) { return saturated(int64_t{a} + b); });
   binary<S32, S32, S32>(rows, Flow::integer, {"sub.sat.s32"},
                         [](int32_t a, int32_t b) { return saturated(int64_t{a} - b); });
-  binary<U32, U32, U32>(rows, Flow::integer, {"mul24.lo.u32"},
-                        [](uint32_t a, uint32_t b) { return (a & 0xffffff) * (b & 0xffffff); });
+  add_24<U32, 0>(rows, ".lo");
+  add_24<S32, 0>(rows, ".lo");
+  add_24<U32, 16>(rows, ".hi");
+  add_24<S32, 16>(rows, ".hi");
+  ternary<S32, S32, S32, S32>(rows, Flow::integer, {"mad.hi.sat.s32"}, [](int32_t a, int32_t b, int32_t c) {
+    return saturated(int64_t{high_product<int32_t>(a, b)} + c);
+  });
+  ternary<S32, S32, S32, S32>(rows, Flow::integer, {"mad24.hi.sat.s32"}, [](int32_t a, int32_t b, int32_t c) {
+    return saturated(int64_t{static_cast<int32_t>(product24(a, b) >> 16)} + c);
+  });
   ternary<U32, U32, U32, U32>(rows, Flow::integer, {"dp4a.u32.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return dot4<uint8_t, uint8_t>(a, b, c);
   });

@@ -102,6 +102,26 @@ void add_from_integer(std::vector<Row>& rows, const char* rounding) {
                   [](V a) { return static_cast<double>(a); });
 }
 
+/// cvt.pack: a and b, each limited to `bits` bits, side by side, b below; above them what c has lowest.
+template <int64_t low, int64_t high>
+uint32_t limited(int32_t x) {
+  const int64_t wide = x;
+  return static_cast<uint32_t>(wide < low ? low : wide > high ? high : wide);
+}
+template <int bits, bool is_signed>
+uint32_t packed_pair(int32_t a, int32_t b) {
+  constexpr int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0,
+                    high = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  constexpr uint32_t mask = (1u << bits) - 1;
+  return (limited<low, high>(a) & mask) << bits | (limited<low, high>(b) & mask);
+}
+template <int bits, bool is_signed>
+void add_pack(std::vector<Row>& rows, const char* type) {
+  ternary<B32, S32, S32, B32>(
+      rows, Flow::integer, {"cvt.pack.sat", type, ".s32.b32"},
+      [](int32_t a, int32_t b, uint32_t c) { return packed_pair<bits, is_signed>(a, b) | c << (2 * bits); });
+}
+
 template <class L>
 void add_type(std::vector<Row>& rows) {
   add_pair<L, U8>(rows);
@@ -133,6 +153,16 @@ void add_integer_conversion_rows(std::vector<Row>& rows) {
   add_type<S32>(rows);
   add_type<U64>(rows);
   add_type<S64>(rows);
+  add_pack<8, false>(rows, ".u8");
+  add_pack<8, true>(rows, ".s8");
+  add_pack<4, false>(rows, ".u4");
+  add_pack<4, true>(rows, ".s4");
+  add_pack<2, false>(rows, ".u2");
+  add_pack<2, true>(rows, ".s2");
+  binary<B32, S32, S32>(rows, Flow::integer, {"cvt.pack.sat.u16.s32"},
+                        [](int32_t a, int32_t b) { return packed_pair<16, false>(a, b); });
+  binary<B32, S32, S32>(rows, Flow::integer, {"cvt.pack.sat.s16.s32"},
+                        [](int32_t a, int32_t b) { return packed_pair<16, true>(a, b); });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

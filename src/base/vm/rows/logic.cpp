@@ -93,6 +93,60 @@ V inserted(V a, V b, uint32_t position, uint32_t length) {
   return static_cast<V>((b & ~at) | ((a << position) & at));
 }
 
+/// prmt in a mode: the byte of {b, a} that becomes byte i of the result, by the low two bits of the selector.
+enum class Extract { forward, backward, replicate, left, right, halves };
+template <Extract mode>
+int byte_of(int selected, int i) {
+  switch (mode) {
+    case Extract::forward:  // four bytes from the selected one on
+      return selected + i;
+    case Extract::backward:  // the same downwards, round the eight
+      return (selected - i) & 7;
+    case Extract::replicate:
+      return selected;
+    case Extract::left:  // none below the selected one
+      return i < selected ? selected : i;
+    case Extract::right:  // none above it
+      return i < selected ? i : selected;
+    case Extract::halves:
+      return 2 * (selected & 1) + (i & 1);
+  }
+}
+
+template <Extract mode>
+void add_extract(std::vector<Row>& rows, const char* form) {
+  ternary<B32, B32, B32, B32>(
+      rows, Flow::permute, {"prmt.b32.", form}, [](uint32_t a, uint32_t b, uint32_t c) {
+        const uint64_t bytes = (static_cast<uint64_t>(b) << 32) | a;
+        uint32_t result = 0;
+        for (int i = 0; i < 4; ++i)
+          result |= static_cast<uint32_t>(bytes >> (8 * byte_of<mode>(static_cast<int>(c & 3), i)) & 0xff)
+                    << (8 * i);
+        return result;
+      });
+}
+
+/// fns: where the |offset|-th set bit stands from `base` on, upwards, or downwards where offset < 0; offset
+/// 0: base, if its bit is set. All ones: nowhere.
+uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset) {
+  if (offset == 0) return base < 32 && (bits >> base & 1) ? base : ~0u;
+  int64_t left = offset < 0 ? -int64_t{offset} : offset;
+  const int64_t step = offset < 0 ? -1 : 1;
+  for (int64_t at = base; at >= 0 && at < 32; at += step)
+    if ((bits >> at & 1) && --left == 0) return static_cast<uint32_t>(at);
+  return ~0u;
+}
+
+/// szext: the low `length` bits, and above them zeros, or their highest bit.
+template <bool clamp, bool is_signed>
+uint32_t extended(uint32_t a, uint32_t length) {
+  if (clamp && length >= 32) return a;
+  length &= 31;
+  if (length == 0) return 0;
+  const uint32_t above = ~0u << length;
+  return is_signed && (a >> (length - 1) & 1) ? a | above : a & ~above;
+}
+
 /// prmt in its default mode: each selector nibble picks a byte of {b, a}, or its sign replicated.
 uint32_t permuted(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t bytes = (static_cast<uint64_t>(b) << 32) | a;
@@ -205,6 +259,34 @@ void add_bit_fields(std::vector<Row>& rows) {
                   [](int64_t a) { return highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a)); });
   unary<U32, U32>(rows, integer, {"bfind.shiftamt.u32"},
                   [](uint32_t a) { return a ? 31u - highest_bit<uint32_t>(a) : ~0u; });
+  unary<U32, S32>(rows, integer, {"bfind.shiftamt.s32"}, [](int32_t a) {
+    const uint32_t bit = highest_bit<uint32_t>(static_cast<uint32_t>(a < 0 ? ~a : a));
+    return bit == ~0u ? bit : 31u - bit;
+  });
+  unary<U32, U64>(rows, integer, {"bfind.shiftamt.u64"},
+                  [](uint64_t a) { return a ? 63u - highest_bit<uint64_t>(a) : ~0u; });
+  unary<U32, S64>(rows, integer, {"bfind.shiftamt.s64"}, [](int64_t a) {
+    const uint32_t bit = highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a));
+    return bit == ~0u ? bit : 63u - bit;
+  });
+  add_extract<Extract::forward>(rows, "f4e");
+  add_extract<Extract::backward>(rows, "b4e");
+  add_extract<Extract::replicate>(rows, "rc8");
+  add_extract<Extract::left>(rows, "ecl");
+  add_extract<Extract::right>(rows, "ecr");
+  add_extract<Extract::halves>(rows, "rc16");
+  ternary<U32, B32, U32, S32>(rows, integer, {"fns.b32"},
+                              [](uint32_t a, uint32_t b, int32_t c) { return nth_set(a, b, c); });
+  binary<U32, U32, U32>(rows, integer, {"szext.clamp.u32"},
+                        [](uint32_t a, uint32_t b) { return extended<true, false>(a, b); });
+  binary<S32, S32, U32>(rows, integer, {"szext.clamp.s32"}, [](int32_t a, uint32_t b) {
+    return static_cast<int32_t>(extended<true, true>(static_cast<uint32_t>(a), b));
+  });
+  binary<U32, U32, U32>(rows, integer, {"szext.wrap.u32"},
+                        [](uint32_t a, uint32_t b) { return extended<false, false>(a, b); });
+  binary<S32, S32, U32>(rows, integer, {"szext.wrap.s32"}, [](int32_t a, uint32_t b) {
+    return static_cast<int32_t>(extended<false, true>(static_cast<uint32_t>(a), b));
+  });
   unary<B32, B32>(rows, permute, {"brev.b32"}, [](uint32_t a) {
     a = ((a >> 1) & 0x55555555u) | ((a & 0x55555555u) << 1);
     a = ((a >> 2) & 0x33333333u) | ((a & 0x33333333u) << 2);
@@ -248,6 +330,15 @@ void add_logic_rows(std::vector<Row>& rows) {
                               [](uint32_t a, uint32_t b, int32_t c) { return c >= 0 ? a : b; });
   ternary<B64, B64, B64, S32>(rows, Flow::select, {"slct.{b64,u64,s64,f64}.s32"},
                               [](uint64_t a, uint64_t b, int32_t c) { return c >= 0 ? a : b; });
+  // -0 is no less than zero, nor is a subnormal that is flushed; a NaN chooses b.
+  ternary<B32, B32, B32, F32>(rows, Flow::select, {"slct.{b32,u32,s32,f32}.f32"},
+                              [](uint32_t a, uint32_t b, float c) { return c >= 0 ? a : b; });
+  ternary<B64, B64, B64, F32>(rows, Flow::select, {"slct.{b64,u64,s64,f64}.f32"},
+                              [](uint64_t a, uint64_t b, float c) { return c >= 0 ? a : b; });
+  ternary<B32, B32, B32, F32>(rows, Flow::select, {"slct.ftz.{b32,u32,s32,f32}.f32"},
+                              [](uint32_t a, uint32_t b, float c) { return c > -0x1p-126f ? a : b; });
+  ternary<B64, B64, B64, F32>(rows, Flow::select, {"slct.ftz.{b64,u64,s64,f64}.f32"},
+                              [](uint64_t a, uint64_t b, float c) { return c > -0x1p-126f ? a : b; });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -322,8 +322,10 @@ void add_memory_rows(std::vector<Row>& rows) {
                convert_address, decode_convert_address);
   add_warp_row(rows, "isspacep.{global,shared,shared::cluster,local}", {.flow = Flow::comparison}, is_space,
                decode_is_space);
-  add_warp_row(rows, "prefetch{,.global,.local}.{L1,L2}", {.operands = {Role::read}}, nullptr,
-               decode_nothing);
+  for (const char* pattern :
+       {"prefetch{,.global,.local}.{L1,L2}", "prefetch.global.L2::{evict_last,evict_normal}", "prefetchu.L1",
+        "applypriority{,.global}.L2::evict_normal"})
+    add_warp_row(rows, pattern, {.operands = {Role::read}}, nullptr, decode_nothing);
 }
 
 }  // namespace assay::vm

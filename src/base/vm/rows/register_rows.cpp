@@ -179,10 +179,12 @@ void add_register_rows(std::vector<Row>& rows) {
   add("{mad.hi.cc,madc.hi,madc.hi.cc}.u32", carry_multiply<uint32_t, true>);
   add("{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", carry_multiply<uint64_t, false>);
   add("{mad.hi.cc,madc.hi,madc.hi.cc}.u64", carry_multiply<uint64_t, true>);
-  add_warp_row(
-      rows,
-      "createpolicy.fractional.{L2::evict_first,L2::evict_last,L2::evict_normal,L2::evict_unchanged}.b64",
-      {.flow = Flow::integer}, zero, decode_policy);
+  // What the cache does with lines changes no value.
+  for (const char* pattern : {"createpolicy.{fractional,range,range.global}.L2::{evict_first,evict_last,"
+                              "evict_normal,evict_unchanged}"
+                              "{,.L2::evict_first,.L2::evict_unchanged}.b64",
+                              "createpolicy.cvt.L2.b64"})
+    add_warp_row(rows, pattern, {.flow = Flow::integer}, zero, decode_policy);
 }
 
 }  // namespace assay::vm
