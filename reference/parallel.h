@@ -1,15 +1,14 @@
 // Independent tasks over threads. Results must not depend on which thread ran what.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include "src/base/numerics/abandon.h"
+#include "src/base/numerics/threads.h"
 
 namespace assay {
 
@@ -32,13 +31,7 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
       }
     }
   };
-  std::vector<std::thread> pool;
-  try {
-    for (int64_t i = 1; i < std::min<int64_t>(threads, count); ++i) pool.emplace_back(work);
-  } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
-  }
-  work();
-  for (std::thread& thread : pool) thread.join();
+  on_threads(static_cast<uint64_t>(std::clamp<int64_t>(threads, 1, std::max<int64_t>(count, 1))), work);
   if (failure) std::rethrow_exception(failure);
 }
 

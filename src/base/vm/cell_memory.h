@@ -29,6 +29,22 @@ std::unique_ptr<T[], FreeMemory> lazy_zeros(size_t count) {
   return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(p));
 }
 
+/// A bit per lane beside every register of a block's warps; of a register whose halves differ one of each.
+class RegisterLanes {
+ public:
+  void begin(size_t warps, const Code& code) {
+    warps_.resize(warps);
+    for (std::vector<uint32_t>& lanes : warps_) lanes.assign(code.file_bytes / 64 + 4, 0);
+  }
+  uint32_t& operator()(uint32_t warp, Slot slot, int half = 0) {
+    return warps_[warp][slot / 64 + static_cast<size_t>(half)];
+  }
+  uint32_t& operator()(const Warp& warp, Slot slot) { return (*this)(warp.index, slot); }
+
+ private:
+  std::vector<std::vector<uint32_t>> warps_;
+};
+
 template <class T>
 class CellArray {
  public:

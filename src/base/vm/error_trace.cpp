@@ -65,22 +65,29 @@ ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {
   const Meaning& meaning = *signature.meaning;
   const Flow flow = signature.flow();
   Facts f;
-  using Route = Facts::Route;
   const bool floats =
       flow == Flow::arithmetic ||
       (flow == Flow::conversion && ptx::is_float(meaning.result) && ptx::is_float(meaning.sources[0]));
   const bool writes_value = op.d != no_slot && op.d_cell != Cell::mask;
-  f.route = carries(signature)                                        ? Route::carry
-            : flow == Flow::matrix                                    ? Route::matrix
-            : flow == Flow::atomic                                    ? Route::atomic
-            : flow == Flow::comparison && op.row->mask                ? Route::compare
-            : !writes_value                                           ? Route::none
-            : floats && op.row->real                                  ? Route::arithmetic
-            : is_narrowing(flow, meaning)                             ? Route::lose
-            : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::end
-                                                                      : Route::bits;
-  if (f.route == Route::compare && !plan_.strict) f.route = Route::none;
-  if (f.route == Route::arithmetic || f.route == Route::matrix)
+  struct Way {
+    Step prepare, follow;
+  };
+  using T = ErrorTrace;
+  const Way nothing{nullptr, nullptr}, ends{nullptr, &T::end},
+      loses = plan_.strict ? Way{&T::prepare_exact_result, &T::lose} : ends,
+      compares = plan_.strict ? Way{&T::prepare_exact_result, &T::compare} : nothing;
+  const auto [prepare, follow] =
+      carries(signature)     ? Way{flow == Flow::select ? &T::prepare_select : nullptr, &T::carry}
+      : flow == Flow::matrix ? Way{&T::prepare_matrix, &T::matrix}
+      : flow == Flow::atomic ? Way{nullptr, &T::atomic}
+      : flow == Flow::comparison && op.row->mask                ? compares
+      : !writes_value                                           ? nothing
+      : floats && op.row->real                                  ? Way{&T::prepare_arithmetic, &T::arithmetic}
+      : is_narrowing(flow, meaning)                             ? ends
+      : floats || flow == Flow::none || op.d_cell != Cell::word ? loses
+                                                                : Way{&T::prepare_bits, &T::bits};
+  f.prepare = prepare, f.follow = follow;
+  if (follow == Step(&T::arithmetic) || follow == Step(&T::matrix))
     f.edge = edge_of(signature.form, meaning.result).kind;
   using ptx::Operation;
   const bool clamps = signature.form.saturates || signature.form.relu;
@@ -96,7 +103,6 @@ ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {
   f.decides |= flow == Flow::copy_bulk;
   for (const Access& access : signature.accesses)
     f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
-  for (const Use& use : signature.writes) f.writes_predicates |= use.cell == Cell::mask;
   while (f.arity < 3 && op.row->sources[static_cast<size_t>(f.arity)] != ptx::Type::none) ++f.arity;
   return f;
 }
@@ -116,13 +122,13 @@ void ErrorTrace::begin_block(Block& block) {
     recurring_ = 0;
     for (size_t i = 0; i < recurrences_.size(); ++i) {
       Recurrence& r = recurrences_[i];
-      if (facts_[i].route != Facts::Route::arithmetic) r = {};
+      if (facts_[i].follow != &ErrorTrace::arithmetic) r = {};
       if (r.returns()) r.number = recurring_++;
     }
     scratch_.reset(4 * 32, blank);
   }
-  unsure_.clear();
-  astray_ = false;
+  if (plan_.strict) unsure_.begin(block.warps.size(), *code);
+  any_unsure_ = astray_ = false;
   returning_.assign(block.warps.size() * recurring_ * 2 * 32, {});
   cells_.begin(block, blank, blank);
   for (const Warp& warp : block.warps)
@@ -216,7 +222,7 @@ void ErrorTrace::note_loss(const Op& op) {
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
 // 0. There the first half of the result may overwrite what the second reads.
-void ErrorTrace::prepare_arithmetic(Warp& warp, const Op& op) {
+void ErrorTrace::prepare_arithmetic(Warp& warp, const Op& op, uint32_t) {
   const Row& row = *op.row;
   const bool in_place = !ptx::is_packed(row.result);
   for (size_t k = 0; k < static_cast<size_t>(facts(op).arity); ++k) {
@@ -393,58 +399,22 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
   return kept;
 }
 
+/// Of a result that no shadow reaches, whatever its operands are.
+void ErrorTrace::end(Warp& warp, const Op& op, uint32_t mask) {
+  mark(warp, op, plan_.strict ? ErrorKind::lost : ErrorKind::none, mask);
+}
+
 void ErrorTrace::before(Warp& warp, const Op& op, uint32_t mask) {
-  using Route = Facts::Route;
   const Facts& f = facts(op);
-  if (!unsure_.empty()) note_predicates(warp, op);
-  if (plan_.strict && (f.decides || f.route == Route::carry)) note_addresses(warp, op, mask);
-  switch (f.route) {
-    case Route::arithmetic:
-      return prepare_arithmetic(warp, op);
-    case Route::bits:
-      return prepare_bits(warp, op, mask);
-    case Route::matrix:
-      return prepare_matrix(warp, op);
-    case Route::end:
-    case Route::compare:
-      if (plan_.strict) prepare_exact_result(warp, op, mask);
-      return;
-    case Route::carry:
-      if (read_unsure_ && op.row->flow == Flow::select) prepare_select(warp, op, mask);
-      return;
-    default:
-      return;
-  }
+  if (any_unsure_) note_predicates(warp, op);
+  if (plan_.strict && (f.decides || f.follow == &ErrorTrace::carry)) note_addresses(warp, op, mask);
+  if (f.prepare) (this->*f.prepare)(warp, op, mask);
 }
 
 void ErrorTrace::after(Warp& warp, const Op& op, uint32_t mask) {
   ++order_;
-  follow(warp, op, mask);
-  if (astray_ || misplaced_ || !unsure_.empty()) follow_predicates(warp, op, mask);
-}
-
-void ErrorTrace::follow(Warp& warp, const Op& op, uint32_t mask) {
-  using Route = Facts::Route;
-  switch (facts(op).route) {
-    case Route::none:
-      return;
-    case Route::end:
-      return plan_.strict ? lose(warp, op, mask) : mark(warp, op, ErrorKind::none, mask);
-    case Route::lose:
-      return mark(warp, op, plan_.strict ? ErrorKind::lost : ErrorKind::none, mask);
-    case Route::compare:
-      return compare(warp, op, mask);
-    case Route::carry:
-      return carry(warp, op, mask);
-    case Route::arithmetic:
-      return arithmetic(warp, op, mask);
-    case Route::bits:
-      return bits(warp, op, mask);
-    case Route::atomic:
-      return atomic(warp, op, mask);
-    case Route::matrix:
-      return matrix(warp, op);
-  }
+  if (const Step follow = facts(op).follow) (this->*follow)(warp, op, mask);
+  if (astray_ || misplaced_ || any_unsure_) follow_predicates(warp, op, mask);
 }
 
 }  // namespace assay::vm

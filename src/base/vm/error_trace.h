@@ -19,7 +19,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,6 +28,7 @@
 #include "src/base/vm/amplified.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/error_shadow.h"
+#include "src/base/vm/influence.h"
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/recurrences.h"
 #include "src/base/vm/shadow_edges.h"
@@ -128,10 +128,10 @@ class ErrorTrace : public PlainTrace {
   OpErrors counts;
 
  private:
+  using Step = void (ErrorTrace::*)(Warp&, const Op&, uint32_t mask);
   /// What an op's signature says, found once.
   struct Facts {
-    enum class Route : uint8_t { none, end, lose, carry, arithmetic, bits, compare, atomic, matrix };
-    Route route = Route::none;
+    Step prepare = nullptr, follow = nullptr;  ///< before the op, and behind it
     EdgeKind edge = EdgeKind::none;
     bool adds = false;        ///< add, sub or fma of f32 or f64
     bool multiplies = false;  ///< mul or fma: what meets an exact 0 has no part in the result
@@ -141,7 +141,6 @@ class ErrorTrace : public PlainTrace {
     int arity = 0;
     double own_roundoff = 0;  ///< of Row::real, as a share of the rounding that it finds
     bool decides = false;     ///< which instructions run, or what memory holds
-    bool writes_predicates = false;
   };
   using Cells = ErrorCells;
   /// A source of the running op.
@@ -165,12 +164,6 @@ class ErrorTrace : public PlainTrace {
     uint32_t chosen = 0;  ///< lanes whose value is an integer next to the exact one (round_to_integer)
     RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
   };
-  /// What a lane function gets.
-  struct SourceCells {
-    alignas(64) std::byte bits[4][256];
-    bool used[4] = {};
-    const void* of(int source) const { return used[source] ? bits[source] : nullptr; }
-  };
   /// Of each lane in `mask` the cells of the halves of a value: at, at + step, ...
   struct Places {
     Cells* cells = nullptr;  ///< null: nothing is kept of these
@@ -192,8 +185,9 @@ class ErrorTrace : public PlainTrace {
   uint32_t not_plain(const Warp&, const Use& read, uint32_t mask);
   uint32_t not_plain(const Warp&, const Op&, uint32_t mask);
   std::optional<uint64_t> exact_bits(const Warp&, const Op&, int source, int lane, int step);
-  void exact_sources(const Warp&, const Op&, uint32_t asked, int step, SourceCells&, uint32_t& known);
+  SourceBits exact_sources(const Warp&, const Op&, uint32_t asked, int step, SourceBits, uint32_t& known);
   void prepare_exact_result(Warp&, const Op&, uint32_t mask);
+  void end(Warp&, const Op&, uint32_t mask);
   void lose(Warp&, const Op&, uint32_t mask);
   void lose_results(Warp&, const Op&, uint32_t lanes);
   void compare(Warp&, const Op&, uint32_t mask);
@@ -204,7 +198,6 @@ class ErrorTrace : public PlainTrace {
   void note_addresses(Warp&, const Op&, uint32_t mask);
   void follow_predicates(Warp&, const Op&, uint32_t mask);
   void go_astray(uint32_t lanes);
-  void follow(Warp&, const Op&, uint32_t mask);
   template <class Visit>
   void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
   void overwrite(const Places&, uint32_t bytes);
@@ -212,7 +205,7 @@ class ErrorTrace : public PlainTrace {
   void put(const Places& to, const Places& from, uint32_t bytes);
   void move(Warp&, const TransferRow&);
 
-  void prepare_arithmetic(Warp&, const Op&);
+  void prepare_arithmetic(Warp&, const Op&, uint32_t mask);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, Sources, Result&, uint32_t mask);
   void note_amplified(const Warp&, const Op&, ErrorKind, Sources, const Result&, uint32_t mask);
@@ -225,7 +218,7 @@ class ErrorTrace : public PlainTrace {
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
-  void bits(Warp&, const Op&, int lane);
+  void move_bits(Warp&, const Op&, int lane);
   const std::array<uint32_t, 32>& inverted(const Op&, size_t source, size_t from);
   enum class Travel : uint8_t { none, reaches, moves };
   Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
@@ -237,8 +230,8 @@ class ErrorTrace : public PlainTrace {
   void unpack(Warp&, const Op&, uint32_t mask);
   bool chooses(const Op&) const;
   void atomic(Warp&, const Op&, uint32_t mask);
-  void prepare_matrix(Warp&, const Op&);
-  void matrix(Warp&, const Op&);
+  void prepare_matrix(Warp&, const Op&, uint32_t mask);
+  void matrix(Warp&, const Op&, uint32_t mask);
   void unfollowed_matrix(Warp&, const Op&);
   void matrix_tile(Warp&, const Op&, const MatrixForm&, int block, int tile);
   void gather_shared(const Warp&, uint64_t at, Element, Operand&);
@@ -265,8 +258,9 @@ class ErrorTrace : public PlainTrace {
   /// What the running op makes where one half of one source has all its bits inverted: [source][half].
   std::array<std::array<std::array<uint32_t, 32>, 2>, 3> inverted_{};
   uint32_t inverted_known_ = 0;
-  /// (warp, predicate): lanes in which exact operands would have decided it the other way, or might have.
-  std::map<std::pair<uint32_t, Slot>, uint32_t> unsure_;
+  /// Of predicates: lanes in which exact operands would have decided it the other way, or might have.
+  RegisterLanes unsure_;
+  bool any_unsure_ = false;  ///< in this block so far
   /// Of the running op, lanes: unsure are its guard, a predicate among its sources; lost is where it reads or
   /// which way it goes.
   uint32_t guard_unsure_ = 0, read_unsure_ = 0, misplaced_ = 0;

@@ -2,7 +2,6 @@
 // they turn, and what then comes of selections and guards.
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -72,52 +71,36 @@ std::optional<uint64_t> ErrorTrace::exact_bits(const Warp& warp, const Op& op, i
   return made;
 }
 
-/// The sources of an op, of lanes in `asked` the exact ones; clears lanes of `known` where they are not.
-void ErrorTrace::exact_sources(const Warp& warp, const Op& op, uint32_t asked, int step, SourceCells& to,
-                               uint32_t& known) {
-  for (int k = 0; k < op.source_count && k < 4; ++k) {
+/// Its sources, of lanes in `asked` the exact ones; clears lanes of `known` where they are not.
+SourceBits ErrorTrace::exact_sources(const Warp& warp, const Op& op, uint32_t asked, int step,
+                                     SourceBits sources, uint32_t& known) {
+  for (int k = 0; k < op.source_count; ++k) {
     const Cell cell = op.s[k] == no_slot ? Cell::none : cell_of(op.row->sources[static_cast<size_t>(k)]);
-    to.used[k] = cell != Cell::none;
-    if (cell == Cell::wide)
-      std::memcpy(to.bits[k], warp.wide(op.s[k]), 32 * sizeof(uint64_t));
-    else if (cell != Cell::none)
-      std::memcpy(to.bits[k], warp.word(op.s[k]), (cell == Cell::mask ? 1 : 32) * sizeof(uint32_t));
     if (cell == Cell::mask || cell == Cell::none) continue;
     each_lane(asked, [&](int lane) {
       const auto bits = exact_bits(warp, op, k, lane, step);
-      if (!bits) known &= ~(1u << lane);
-      if (bits) std::memcpy(to.bits[k] + bytes_of(cell) * static_cast<size_t>(lane), &*bits, bytes_of(cell));
+      if (bits)
+        sources.value[static_cast<size_t>(k)][static_cast<size_t>(lane)] = *bits;
+      else
+        known &= ~(1u << lane);
     });
   }
+  return sources;
 }
 
 /// Before the op runs: the lanes in which it gives the same on exact operands, and next to them: else its
 /// result holds something of what was rounded.
 void ErrorTrace::prepare_exact_result(Warp& warp, const Op& op, uint32_t mask) {
-  const uint32_t asked = not_plain(warp, op, mask);
-  unchanged_ = mask & ~asked;
-  if (!asked || (!op.lanes && !op.row->mask)) return;
-  const size_t bytes = op.row->mask ? sizeof(uint32_t) : 32 * bytes_of(op.d_cell);
-  alignas(64) std::byte plain[256], exact[256];
-  uint32_t known = asked, none = 0;
-  const auto run = [&](const SourceCells& from, void* to) {
-    if (!op.row->mask) return op.lanes(to, from.of(0), from.of(1), from.of(2), from.of(3));
-    const uint32_t mask_made = op.row->mask(from.of(0), from.of(1));
-    std::memcpy(to, &mask_made, sizeof mask_made);
-  };
-  SourceCells sources;
-  exact_sources(warp, op, none, 0, sources, known);
-  run(sources, plain);
+  uint32_t known = not_plain(warp, op, mask);
+  unchanged_ = mask & ~known;
+  if (!known || (!op.lanes && !op.row->mask)) return;
+  const uint32_t asked = known;
+  const SourceBits machine(warp, op);
+  const LaneBits plain = result_of(op, machine);
   for (const int step : {0, 1, -1}) {
-    exact_sources(warp, op, asked, step, sources, known);
-    run(sources, exact);
-    for (int lane = 0; lane < 32; ++lane) {
-      const size_t one = bytes / 32, at = one * static_cast<size_t>(lane);
-      const bool same =
-          one ? std::memcmp(plain + at, exact + at, one) == 0
-              : ((plain[lane / 8] ^ exact[lane / 8]) >> lane % 8 & std::byte{1}) == std::byte{0};
-      if (!same) known &= ~(1u << lane);
-    }
+    const LaneBits exact = result_of(op, exact_sources(warp, op, asked, step, machine, known));
+    for (size_t lane = 0; lane < 32; ++lane)
+      if (plain[lane] != exact[lane]) known &= ~(1u << lane);
   }
   unchanged_ |= known;
 }
@@ -161,34 +144,25 @@ void ErrorTrace::compare(Warp& warp, const Op& op, uint32_t mask) {
   counts.turned += static_cast<uint64_t>(std::popcount(turned));
   for (const Use& written : code_->signature(op).writes) {
     if (written.cell != Cell::mask) continue;
-    const auto at = std::pair{warp.index, written.slot};
-    const auto known = unsure_.find(at);
-    const uint32_t lanes = (known == unsure_.end() ? 0 : known->second & ~mask) | turned |
-                           (op.boolean == BooleanOp::none ? 0 : read_unsure_ & mask);
-    if (lanes)
-      unsure_[at] = lanes;
-    else if (known != unsure_.end())
-      unsure_.erase(known);
+    uint32_t& unsure = unsure_(warp, written.slot);
+    unsure = (unsure & ~mask) | turned | (op.boolean == BooleanOp::none ? 0 : read_unsure_ & mask);
+    any_unsure_ |= unsure != 0;
   }
 }
 
 /// An op under a guard that exact operands may turn: lanes that do not run it might have.
 void ErrorTrace::guarded(Warp& warp, const Op& op, uint32_t active) {
-  if (unsure_.empty()) return;
-  const auto found = unsure_.find({warp.index, op.guard});
-  if (found == unsure_.end() || !(found->second & active)) return;
-  if (facts(op).decides) return go_astray(found->second & active);
+  const uint32_t unsure = any_unsure_ ? unsure_(warp, op.guard) & active : 0;
+  if (!unsure) return;
+  if (facts(op).decides) return go_astray(unsure);
   const uint32_t runs = op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
-  guard_unsure_ = found->second & active & runs;
-  lose_results(warp, op, found->second & active & ~runs);
+  guard_unsure_ = unsure & runs;
+  lose_results(warp, op, unsure & ~runs);
 }
 
 void ErrorTrace::note_predicates(const Warp& warp, const Op& op) {
-  for (const Use& read : code_->signature(op).reads) {
-    if (read.cell != Cell::mask || read.purpose == Purpose::guard) continue;
-    if (const auto found = unsure_.find({warp.index, read.slot}); found != unsure_.end())
-      read_unsure_ |= found->second;
-  }
+  for (const Use& read : code_->signature(op).reads)
+    if (read.cell == Cell::mask && read.purpose != Purpose::guard) read_unsure_ |= unsure_(warp, read.slot);
 }
 
 /// Registers that say where an op reads or goes, or from which lane it takes.
@@ -206,6 +180,7 @@ void ErrorTrace::note_addresses(Warp& warp, const Op& op, uint32_t mask) {
 /// By a comparison that exact operands turn, the program on real numbers selects the other operand.
 void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
   selected_ = 0;
+  if (!read_unsure_) return;
   other_kind_ = error_kind_of(op.row->result);
   if (other_kind_ == ErrorKind::none && op.d_cell == Cell::word)
     for (const Slot slot : {op.s[0], op.s[1]})
@@ -247,7 +222,7 @@ void ErrorTrace::lose_results(Warp& warp, const Op& op, uint32_t lanes) {
   if (!lanes) return;
   mark(warp, op, ErrorKind::lost, lanes);
   for (const Use& written : code_->signature(op).writes)
-    if (written.cell == Cell::mask) unsure_[{warp.index, written.slot}] |= lanes;
+    if (written.cell == Cell::mask) unsure_(warp, written.slot) |= lanes, any_unsure_ = true;
 }
 
 /// Behind an op: what unsure predicates and lost addresses make of its results.
@@ -256,15 +231,13 @@ void ErrorTrace::follow_predicates(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t guard = std::exchange(guard_unsure_, 0), read = std::exchange(read_unsure_, 0),
                  misplaced = std::exchange(misplaced_, 0);
   const Flow flow = code_->signature(op).flow();
-  if (f.writes_predicates && f.route != Facts::Route::compare)
-    for (const Use& written : code_->signature(op).writes)
-      if (const auto known = unsure_.find({warp.index, written.slot});
-          written.cell == Cell::mask && known != unsure_.end())
-        known->second &= ~mask;
+  const bool compares = f.follow == &ErrorTrace::compare;
+  for (const Use& written : code_->signature(op).writes)
+    if (written.cell == Cell::mask && !compares) unsure_(warp, written.slot) &= ~mask;
   if (astray_) return lose_results(warp, op, ~0u);
-  const bool selects = flow == Flow::select && f.route == Facts::Route::carry;
+  const bool selects = flow == Flow::select && f.follow == &ErrorTrace::carry;
   if (selects && read) note_select(warp, op, mask & read);
-  const uint32_t from_predicates = selects || f.route == Facts::Route::compare ? 0 : mask & read;
+  const uint32_t from_predicates = selects || compares ? 0 : mask & read;
   lose_results(warp, op, guard | misplaced | (flow == Flow::vote && read ? mask : from_predicates));
 }
 

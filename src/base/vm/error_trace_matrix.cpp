@@ -82,7 +82,7 @@ void ErrorTrace::gather_element(Warp& warp, Slot slot, Element element, int i, O
   for (int lane = 0; lane < 32; ++lane) to.copied[1][lane] = rounded >> lane & 1 ? *kLost : 0;
 }
 
-void ErrorTrace::prepare_matrix(Warp& warp, const Op& op) {
+void ErrorTrace::prepare_matrix(Warp& warp, const Op& op, uint32_t) {
   const MatrixElements elements(warp, op);
   const MatrixForm& form = elements.form();
   if (!carries_errors(form)) return;
@@ -133,7 +133,7 @@ void ErrorTrace::prepare_matrix(Warp& warp, const Op& op) {
   }
 }
 
-void ErrorTrace::matrix(Warp& warp, const Op& op) {
+void ErrorTrace::matrix(Warp& warp, const Op& op, uint32_t) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!carries_errors(form)) return unfollowed_matrix(warp, op);
   const int blocks = form.rows == 32 ? 2 : 1;

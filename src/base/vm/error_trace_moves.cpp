@@ -119,10 +119,10 @@ bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
 // from it.
 void ErrorTrace::bits(Warp& warp, const Op& op, uint32_t mask) {
   if (!bits_carry_) return mark(warp, op, ErrorKind::none, mask);
-  each_lane(mask, [&](int lane) { bits(warp, op, lane); });
+  each_lane(mask, [&](int lane) { move_bits(warp, op, lane); });
 }
 
-void ErrorTrace::bits(Warp& warp, const Op& op, int lane) {
+void ErrorTrace::move_bits(Warp& warp, const Op& op, int lane) {
   if (!chooses(op) && keep_float(warp, op, lane)) return;
   Cells& cells = registers(warp);
   const uint32_t made = warp.word(op.d)[lane];

@@ -37,24 +37,6 @@ int first_control(ptx::Operation operation) {
   }
 }
 
-/// What the op makes of these sources.
-LaneBits result_of(const Op& op, const std::array<LaneBits, 4>& sources) {
-  alignas(64) uint32_t words[4][32];
-  const void* cells[4] = {};
-  for (int i = 0; i < op.source_count; ++i) {
-    const LaneBits& source = sources[static_cast<size_t>(i)];
-    const Cell cell = source_cell(op, i);
-    if (cell == Cell::word) std::copy_n(source.begin(), 32, words[i]), cells[i] = words[i];
-    if (cell == Cell::wide) cells[i] = source.data();
-  }
-  LaneBits made{};
-  alignas(64) uint32_t made_words[32];
-  const bool wide = op.d_cell == Cell::wide;
-  op.lanes(wide ? static_cast<void*>(made.data()) : made_words, cells[0], cells[1], cells[2], cells[3]);
-  if (!wide) std::copy_n(made_words, 32, made.begin());
-  return made;
-}
-
 /// Of what does not move bits: it is in the form.
 uint64_t influence_by_form(const Signature& signature, int i, uint64_t bits) {
   constexpr uint64_t low = 0xffff, high = 0xffff0000, all = ~uint64_t{0};
@@ -81,9 +63,33 @@ void read_lanes(const Warp& warp, Slot slot, bool wide, LaneBits& bits) {
 SourceBits::SourceBits(const Warp& warp, const Op& op) {
   for (int i = 0; i < op.source_count; ++i) {
     const Cell cell = source_cell(op, i);
-    if (cell == Cell::word || cell == Cell::wide)
-      read_lanes(warp, op.s[i], cell == Cell::wide, value[static_cast<size_t>(i)]);
+    LaneBits& bits = value[static_cast<size_t>(i)];
+    if (cell == Cell::word || cell == Cell::wide) read_lanes(warp, op.s[i], cell == Cell::wide, bits);
+    if (cell == Cell::mask) bits[0] = warp.mask(op.s[i]);
   }
+}
+
+LaneBits result_of(const Op& op, const SourceBits& sources) {
+  alignas(64) uint32_t words[4][32];
+  const void* cells[4] = {};
+  for (int i = 0; i < op.source_count; ++i) {
+    const LaneBits& source = sources.value[static_cast<size_t>(i)];
+    const Cell cell = source_cell(op, i);
+    if (cell != Cell::wide) std::copy_n(source.begin(), 32, words[i]);
+    if (cell != Cell::none)
+      cells[i] = cell == Cell::wide ? static_cast<const void*>(source.data()) : words[i];
+  }
+  LaneBits made{};
+  alignas(64) uint32_t made_words[32];
+  if (op.row->mask) {
+    const uint32_t mask = op.row->mask(cells[0], cells[1]);
+    for (size_t lane = 0; lane < 32; ++lane) made[lane] = mask >> lane & 1;
+    return made;
+  }
+  const bool wide = op.d_cell == Cell::wide;
+  op.lanes(wide ? static_cast<void*>(made.data()) : made_words, cells[0], cells[1], cells[2], cells[3]);
+  if (!wide) std::copy_n(made_words, 32, made.begin());
+  return made;
 }
 
 LaneBits influence(const Op& op, const Signature& signature, const SourceBits& sources, int i,
@@ -101,19 +107,19 @@ LaneBits influence(const Op& op, const Signature& signature, const SourceBits& s
   };
   const int travelling = std::min<int>(control, op.source_count);
   for (int ones = 0; ones < 1 << travelling; ++ones) {
-    std::array<LaneBits, 4> tried = sources.value;
+    SourceBits tried = sources;
     bool repeats = false;
     for (int k = 0; k < travelling; ++k) {
       const bool one = ones >> k & 1;
       repeats |= one && !is_open(k);
       const LaneBits& open = sources.open[static_cast<size_t>(k)];
-      LaneBits& value = tried[static_cast<size_t>(k)];
+      LaneBits& value = tried.value[static_cast<size_t>(k)];
       for (size_t lane = 0; k != i && lane < 32; ++lane)
         value[lane] = one ? value[lane] | open[lane] : value[lane] & ~open[lane];
     }
     if (repeats) continue;
     const LaneBits plain = result_of(op, tried);
-    for (size_t lane = 0; lane < 32; ++lane) tried[static_cast<size_t>(i)][lane] ^= bits[lane];
+    for (size_t lane = 0; lane < 32; ++lane) tried.value[static_cast<size_t>(i)][lane] ^= bits[lane];
     const LaneBits inverted = result_of(op, tried);
     for (size_t lane = 0; lane < 32; ++lane) reached[lane] |= plain[lane] ^ inverted[lane];
   }

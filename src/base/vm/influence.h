@@ -23,13 +23,15 @@ void read_lanes(const Warp&, Slot, bool wide, LaneBits&);
 /// The sources of an op between registers, by lane.
 struct SourceBits {
   SourceBits() = default;
-  /// As the registers stand before the op runs.
+  /// As the registers stand before the op runs; a mask is lane 0's.
   SourceBits(const Warp&, const Op&);
 
   std::array<LaneBits, 4> value{};
   std::array<LaneBits, 4> open{};  ///< bits that may be anything, whatever `value` says
 };
 
+/// What the op makes of these values, by lane: a register's bits, or one of a mask.
+LaneBits result_of(const Op&, const SourceBits&);
 /// By lane the bits of the result that depend on `bits` of source `i`.
 LaneBits influence(const Op&, const Signature&, const SourceBits&, int i, const LaneBits& bits);
 /// [source][half]: the halves of the result that may depend on it, a bit each, whatever the registers hold;

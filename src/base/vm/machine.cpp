@@ -10,11 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/threads.h"
 #include "src/base/vm/branch_trace.h"
 #include "src/base/vm/device_heap.h"
 #include "src/base/vm/engine.h"
@@ -128,25 +127,14 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
   for (size_t i = 0; i < program.launches.size() && !outcome.trap; ++i) {
     const LaunchContext& context = prepared.enter(i);
     const BlockList blocks = prepared.blocks(i);
-    uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
-                                           : std::max(1u, std::thread::hardware_concurrency());
-    threads = context.code->global_atomics || prepared.has_pages() || options.order
-                  ? 1
-                  : std::min(threads, blocks.count);
+    const bool in_order = context.code->global_atomics || prepared.has_pages() || options.order;
     Progress progress;
-    const auto work = [&] {
+    on_threads(in_order ? 1 : std::min(threads_or_all(options.threads), blocks.count), [&] {
       if (options.branches)
         run_blocks<BranchTrace>(context, blocks, progress);
       else
         run_blocks<PlainTrace>(context, blocks, progress);
-    };
-    std::vector<std::thread> others;
-    try {
-      for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
-    } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
-    }
-    work();
-    for (std::thread& other : others) other.join();
+    });
     require_wanted();
     outcome.trap = std::move(progress.trap);
     outcome.lane_instructions += progress.lane_instructions;

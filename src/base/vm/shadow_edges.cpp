@@ -25,35 +25,21 @@ Edge edge_of(const ptx::Form& form, ptx::Type result) {
   const Dtype dtype = dtype_of(error_kind_of(result));
   const Format& f = format(dtype);
   using ptx::Operation;
-  switch (form.operation) {
-    case Operation::ex2:
-      return {EdgeKind::exponent, static_cast<double>(f.max_exponent) + 1, f.name};
-    case Operation::cvt: {
-      // fp32 to fp32 only rounds to integral values or copies.
-      const ptx::Type from = form.type();
-      const bool narrows = dtype != Dtype::fp64 && from != ptx::Type::f16 && from != ptx::Type::bf16 &&
-                           !(from == ptx::Type::f32 && form.types[0] == ptx::Type::f32);
-      return narrows ? Edge{EdgeKind::conversion, max_finite(dtype), f.name} : Edge{};
-    }
-    case Operation::rcp:
-      return {EdgeKind::reciprocal, 1 / max_finite(dtype), f.name};
-    case Operation::sqrt:
-    case Operation::rsqrt:
-    case Operation::lg2:
-      return {EdgeKind::positive, std::ldexp(1.0, f.min_exponent), f.name};
-    case Operation::add:
-    case Operation::sub:
-    case Operation::mul:
-    case Operation::fma:
-    case Operation::mad:
-    case Operation::div:
-    case Operation::mma:
-    case Operation::wgmma_mma_async:
-    case Operation::wmma_mma:
-      return {EdgeKind::magnitude, max_finite(dtype), f.name};
-    default:
-      return {};
-  }
+  using enum Operation;
+  const Operation operation = form.operation;
+  const ptx::Type from = form.type();
+  // fp32 to fp32 only rounds to integral values or copies.
+  const bool narrows = dtype != Dtype::fp64 && from != ptx::Type::f16 && from != ptx::Type::bf16 &&
+                       !(from == ptx::Type::f32 && form.types[0] == ptx::Type::f32);
+  if (operation == ex2) return {EdgeKind::exponent, static_cast<double>(f.max_exponent) + 1, f.name};
+  if (operation == cvt && narrows) return {EdgeKind::conversion, max_finite(dtype), f.name};
+  if (operation == rcp) return {EdgeKind::reciprocal, 1 / max_finite(dtype), f.name};
+  if (is_one_of(operation, Operation::sqrt, rsqrt, lg2))
+    return {EdgeKind::positive, std::ldexp(1.0, f.min_exponent), f.name};
+  if (is_one_of(operation, add, sub, mul, Operation::fma, mad, Operation::div, mma, wgmma_mma_async,
+                wmma_mma))
+    return {EdgeKind::magnitude, max_finite(dtype), f.name};
+  return {};
 }
 
 ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "src/base/numerics/threads.h"
 #include "src/base/vm/error_trace.h"
 #include "src/base/vm/traced_launch.h"
 
@@ -65,14 +65,13 @@ struct Pass {
   bool run_launch(const LaunchContext& context, const MachineOptions& options, const ErrorPlan& shared) {
     const auto& grid = context.launch->grid;
     const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    const uint64_t wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
-                                                : std::max(1u, std::thread::hardware_concurrency());
-    const uint64_t threads = context.code->global_atomics ? 1 : std::min(wanted, blocks);
+    const uint64_t threads =
+        context.code->global_atomics ? 1 : std::min(threads_or_all(options.threads), blocks);
     std::atomic<uint64_t> next{0};
     std::atomic<bool> trapped{false};
     std::mutex mutex;
     OpErrors& total = launches.emplace_back();
-    const auto work = [&] {
+    on_threads(threads, [&] {
       ErrorTrace trace(shared);
       TracedLaunch done;
       try {
@@ -88,11 +87,7 @@ struct Pass {
       const std::lock_guard lock(mutex);
       total.merge(trace.counts);
       lane_instructions += done.lane_instructions;
-    };
-    std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
+    });
     if (context.is_abandoned()) throw Abandoned();
     return trapped;
   }

@@ -207,11 +207,8 @@ std::vector<const Tensor*> written_tensors(const Program& program, const TensorM
   for (const ProgramOutput& output : program.outputs)
     if (const auto found = written.find(output.name); found != written.end())
       tensors.push_back(&found->second);
-  const size_t outputs = tensors.size();
   for (const auto& [name, tensor] : written)
-    if (std::find(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(outputs), &tensor) ==
-        tensors.begin() + static_cast<std::ptrdiff_t>(outputs))
-      tensors.push_back(&tensor);
+    if (std::ranges::find(tensors, &tensor) == tensors.end()) tensors.push_back(&tensor);
   std::erase_if(tensors, [](const Tensor* tensor) { return !is_real(tensor->dtype); });
   return tensors;
 }

@@ -44,6 +44,12 @@ enum class Flow : uint8_t {
   parameters     ///< a call's results, copied within local memory: Op::slots are (from, to, bytes)
 };
 
+/// Whether `x` is one of those listed.
+template <class X, class... Of>
+constexpr bool is_one_of(X x, Of... of) {
+  return ((x == of) || ...);
+}
+
 /// Where the run goes. Of an op as the engine runs it (a `ret` of an entry exits); of text as it is written.
 enum class Control : uint8_t { none, branch, branch_table, call, ret, exit, trap, barrier };
 

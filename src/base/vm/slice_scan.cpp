@@ -33,35 +33,17 @@ void SliceScan::want(uint64_t address, uint32_t bytes) {
 /// Halves of a result that do not depend on each other are instances of their own: packed arithmetic, copies
 /// of bits that may be packed, and, or, xor, shifts by a half.
 bool SliceScan::splits(const Op& op, const Signature& signature) {
-  using ptx::Operation;
+  using enum Flow;
   const Meaning& meaning = *signature.meaning;
-  switch (signature.flow()) {
-    case Flow::load:
-    case Flow::store:
-      return !is_one_float(op.type);
-    case Flow::copy:
-    case Flow::exchange:
-      return !is_one_float(meaning.result);
-    case Flow::select:
-      return carries(signature) && !is_one_float(meaning.result);
-    case Flow::pack:
-    case Flow::unpack:
-    case Flow::load_matrix:
-    case Flow::store_matrix:
-    case Flow::move_matrix:
-    case Flow::logic:
-      return true;
-    case Flow::arithmetic:
-      return ptx::is_packed(meaning.result);
-    case Flow::conversion:
-      return ptx::is_packed(meaning.result) && ptx::is_float(meaning.sources[0]);
-    case Flow::matrix:
-      return signature.matrix.sum == Element::f16;
-    case Flow::shift:
-      return signature.writes[0].cell == Cell::word && meaning.result != ptx::Type::s32;
-    default:
-      return false;
-  }
+  const Flow flow = signature.flow();
+  if (is_one_of(flow, pack, unpack, load_matrix, store_matrix, move_matrix, logic)) return true;
+  if (is_one_of(flow, load, store)) return !is_one_float(op.type);
+  if (is_one_of(flow, copy, exchange)) return !is_one_float(meaning.result);
+  if (flow == select) return carries(signature) && !is_one_float(meaning.result);
+  if (flow == matrix) return signature.matrix.sum == Element::f16;
+  if (flow == shift) return signature.writes[0].cell == Cell::word && meaning.result != ptx::Type::s32;
+  if (flow == conversion) return ptx::is_packed(meaning.result) && ptx::is_float(meaning.sources[0]);
+  return flow == arithmetic && ptx::is_packed(meaning.result);
 }
 
 /// Head of the list that waits for a half; null where none can wait.
@@ -88,11 +70,16 @@ uint32_t SliceScan::wanted(const BytePlace& at, uint32_t bytes) {
 
 /// What a record says of the execution, of all its lanes.
 Executed SliceScan::executed(const Op& op) {
-  const uint64_t* details = block_->details.data() + executed_->detail;
   const Signature& signature = block_->code->signature(op);
-  if (signature.flow() == Flow::exchange) std::copy_n(details, 32, lane_source_);
-  return {&op,     &signature,   executed_->mask,  executed_->mask, executed_->space,
-          details, lane_source_, executed_->detail};
+  const auto& [number, mask, detail, warp, lands, space] = *executed_;
+  return {&op,
+          &signature,
+          mask,
+          mask,
+          space,
+          reaches_memory(signature) ? block_->addresses[detail].data() : nullptr,
+          signature.flow() == Flow::exchange ? block_->lane_sources[detail].data() : nullptr,
+          detail};
 }
 
 /// -1 where the slice is full.
@@ -288,10 +275,10 @@ void SliceScan::scan_stores(const Op& op) {
 /// Lanes one after another, the last first: each adds to what the lane before it left, and gives back the
 /// same.
 void SliceScan::scan_atomic(const Op& op) {
-  const uint64_t* address = &block_->details[executed_->detail];
+  const auto& address = block_->addresses[executed_->detail];
   for (int lane = 31; lane >= 0; --lane) {
     if (!(executed_->mask >> lane & 1)) continue;
-    const BytePlace at{no_slot, executed_->space, lane, address[lane]};
+    const BytePlace at{no_slot, executed_->space, lane, address[static_cast<size_t>(lane)]};
     const uint32_t here = wanted(at, op.element_bytes);
     const uint32_t given = op.d == no_slot ? 0 : wanted({op.d, {}, lane}, bytes_of(op.d_cell));
     const int32_t old = given ? add_node(lane, op.d, 0, op.type) : -1;
@@ -321,21 +308,18 @@ void SliceScan::add_sources(const Op& op, const Found& f) {
 }
 
 void SliceScan::scan_landing() {
-  const uint64_t* details = block_->details.data() + executed_->detail;
-  const auto bytes = static_cast<uint32_t>(details[96]);
-  const auto from_space = static_cast<ptx::Space>(details[97]);
-  const bool combines = details[98] != 0;
-  for (int piece = 31; piece >= 0; --piece) {
+  const LoggedLanding& landing = block_->landings[executed_->detail];
+  for (size_t piece = 32; piece-- > 0;) {
     if (!(executed_->mask >> piece & 1)) continue;
-    const int lane = details[99] ? static_cast<int>(details[99]) - 1 : piece;
-    const uint64_t at = details[3 * piece], from = details[3 * piece + 1], copied = details[3 * piece + 2];
-    for (uint32_t byte = 0; byte < bytes; byte += 2) {
-      const BytePlace to{no_slot, executed_->space, lane, at + byte};
+    const int lane = landing.lane < 0 ? static_cast<int>(piece) : landing.lane;
+    for (uint32_t byte = 0; byte < landing.bytes; byte += 2) {
+      const BytePlace to{no_slot, executed_->space, lane, landing.to[piece] + byte},
+          from{no_slot, landing.from_space, lane, landing.from[piece] + byte};
       if (!wanted(to, 2)) continue;
       const int32_t node = add_node(lane, no_slot, 0, ptx::Type::none);
       define(to, 1, node);
-      if (node >= 0 && byte < copied) use_memory(node, {no_slot, from_space, lane, from + byte}, 1);
-      if (node >= 0 && combines) use_memory(node, to, 1);
+      if (node >= 0 && byte < landing.copied[piece]) use_memory(node, from, 1);
+      if (node >= 0 && landing.combines) use_memory(node, to, 1);
     }
   }
 }

@@ -110,7 +110,6 @@ class SliceScan {
   std::unordered_map<uint64_t, int32_t> global_;      ///< by address / 2
   std::vector<Found> found_;
   std::unordered_map<const Op*, HalfInfluence> half_influence_;
-  uint32_t lane_source_[32];
 };
 
 }  // namespace assay::vm

@@ -28,12 +28,10 @@ void SliceScan::add_computed(const Op& op, const Found& f) {
 
 /// The row of A, the column of B and the c of one element of D.
 void SliceScan::add_matrix(const Op& op, const Found& f) {
-  const uint64_t* details = block_->details.data() + executed_->detail;
-  MatrixSources sources{details[0], details[1], details[2] != 0, details[3], {}};
-  if (MatrixForm::of(op.immediate).sparse)
-    for (size_t lane = 0; lane < 32; ++lane)
-      sources.metadata[lane] = static_cast<uint32_t>(details[4 + lane]);
-  const MatrixElements elements(op, executed_->warp, sources);
+  const MatrixForm& matrix = block_->code->signature(op).matrix;
+  const bool reads_more = matrix.warpgroup || matrix.sparse;
+  const MatrixElements elements(op, executed_->warp,
+                                reads_more ? block_->products[executed_->detail] : MatrixSources{});
   const MatrixForm& form = elements.form();
   const auto use = [&](Element format, const ElementPlace& at, int name) {
     const BytePlace from = place_of(op, at);

@@ -16,14 +16,24 @@ namespace assay::vm {
 struct SliceRecord {
   int32_t op = -1;
   uint32_t mask = 0;
-  uint32_t detail = 0;  ///< into BlockLog::details; of a select the lanes that took source 0
+  /// Into the list of BlockLog that tells more of such an op; of a select the lanes that took source 0.
+  uint32_t detail = 0;
   uint16_t warp = 0;
   bool lands = false;
-  ptx::Space space = ptx::Space::none;  ///< of the addresses in details
+  ptx::Space space = ptx::Space::none;  ///< of the addresses
 };
 
-/// What a block executed. Details: of memory instructions 32 addresses (ldmatrix: 32 row addresses), of
-/// shuffles 32 lanes; of a landing 32 x (shared offset, global address, bytes copied) and the bytes of each.
+/// A Landing that outlives what landed.
+struct LoggedLanding {
+  std::array<uint64_t, 32> to{}, from{};
+  std::array<uint32_t, 32> copied{};
+  uint32_t bytes = 0;
+  ptx::Space from_space = ptx::Space::none;
+  bool combines = false;
+  int lane = -1;  ///< as in Landing
+};
+
+/// What a block executed.
 struct BlockLog {
   uint32_t launch = 0;
   uint64_t block = 0;
@@ -31,8 +41,14 @@ struct BlockLog {
   uint32_t warps = 0, shared_bytes = 0;
   std::array<uint32_t, 3> cluster{1, 1, 1};
   std::vector<SliceRecord> records;
-  std::vector<uint64_t> details;
-  uint64_t bytes() const { return records.size() * sizeof(SliceRecord) + details.size() * sizeof(uint64_t); }
+  std::vector<std::array<uint64_t, 32>> addresses;     ///< of memory instructions (ldmatrix: of rows)
+  std::vector<std::array<uint32_t, 32>> lane_sources;  ///< of shuffles
+  std::vector<MatrixSources> products;                 ///< that read more than fragments
+  std::vector<LoggedLanding> landings;
+  uint64_t bytes() const {
+    const auto of = [](const auto& list) { return list.size() * sizeof list[0]; };
+    return of(records) + of(addresses) + of(lane_sources) + of(products) + of(landings);
+  }
 };
 
 /// Values of an instance: its result and the register sources asked for, as bits.
@@ -79,35 +95,27 @@ class SliceTrace : public PlainTrace {
       ++record_;
       return;
     }
-    ++record_;
-    log_->records.push_back({static_cast<int32_t>(&op - code_->ops.data()), mask, 0,
-                             static_cast<uint16_t>(warp.index), false, warp.space});
-    if (reaches_memory(signature)) return log_lanes(warp.address);
-    if (signature.flow() == Flow::exchange) return log_lanes(warp.lane_source);
+    log_record(warp, op, mask, warp.space);
+    if (reaches_memory(signature)) std::copy_n(warp.address, 32, detail(log_->addresses).begin());
+    if (signature.flow() == Flow::exchange)
+      std::copy_n(warp.lane_source, 32, detail(log_->lane_sources).begin());
     if (signature.flow() == Flow::select) log_->records.back().detail = warp.mask(op.s[2]);
-    if (signature.flow() != Flow::matrix) return;
-    const MatrixSources sources = matrix_sources(warp, op);
-    log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
-    log_->details.insert(log_->details.end(),
-                         {sources.a_descriptor, sources.b_descriptor, sources.adds, sources.shared_base});
-    if (signature.matrix.sparse)
-      log_->details.insert(log_->details.end(), sources.metadata.begin(), sources.metadata.end());
+    if (signature.flow() == Flow::matrix && (signature.matrix.warpgroup || signature.matrix.sparse))
+      detail(log_->products) = matrix_sources(warp, op);
   }
 
   void landed(Warp& warp, const Landing& landing) {
-    ++record_;
-    if (!log_) return;
-    log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
-                             static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
-                             true, landing.to_space});
-    for (int piece = 0; piece < 32; ++piece) {
-      const bool lands = (landing.mask >> piece & 1) != 0;
-      log_->details.push_back(lands ? landing.to[piece] : 0);
-      log_->details.push_back(lands ? landing.from[piece] : 0);
-      log_->details.push_back(lands ? landing.copied[piece] : 0);
-    }
-    log_->details.insert(log_->details.end(), {landing.bytes, static_cast<uint64_t>(landing.from_space),
-                                               landing.combines, static_cast<uint64_t>(landing.lane + 1)});
+    if (!log_) return void(++record_);
+    log_record(warp, *landing.op, landing.mask, landing.to_space);
+    log_->records.back().lands = true;
+    LoggedLanding& made = detail(log_->landings);
+    each_lane(landing.mask, [&](int lane) {
+      const auto piece = static_cast<size_t>(lane);
+      made.to[piece] = landing.to[piece], made.from[piece] = landing.from[piece];
+      made.copied[piece] = landing.copied[piece];
+    });
+    made.bytes = landing.bytes, made.from_space = landing.from_space;
+    made.combines = landing.combines, made.lane = landing.lane;
   }
 
  private:
@@ -129,10 +137,16 @@ class SliceTrace : public PlainTrace {
     }
   }
 
-  template <class T>
-  void log_lanes(const T* values) {
-    log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
-    log_->details.insert(log_->details.end(), values, values + 32);
+  void log_record(const Warp& warp, const Op& op, uint32_t mask, ptx::Space space) {
+    ++record_;
+    log_->records.push_back(
+        {static_cast<int32_t>(code_->index(op)), mask, 0, static_cast<uint16_t>(warp.index), false, space});
+  }
+  /// What the last record has beside it.
+  template <class Detail>
+  Detail& detail(std::vector<Detail>& list) {
+    log_->records.back().detail = static_cast<uint32_t>(list.size());
+    return list.emplace_back();
   }
 
   const Code* code_ = nullptr;

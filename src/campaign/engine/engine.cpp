@@ -1,26 +1,17 @@
 #include "src/campaign/engine/engine.h"
 
-#include <algorithm>
-#include <system_error>
-#include <thread>
-#include <vector>
+#include "src/base/numerics/threads.h"
 
 namespace assay {
 
 int workers(int asked) {
-  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return static_cast<int>(threads_or_all(asked));
 }
 
 void Engine::run(int asked, const std::function<Task()>& next) {
   error_ = nullptr;
   in_flight_ = 0;
-  std::vector<std::thread> threads;
-  try {
-    for (int i = 1; i < workers(asked); ++i) threads.emplace_back([&] { work(next); });
-  } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
-  }
-  work(next);
-  for (std::thread& thread : threads) thread.join();
+  on_threads(threads_or_all(asked), [&] { work(next); });
   if (error_) std::rethrow_exception(error_);
 }
 

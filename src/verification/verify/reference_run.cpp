@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
+
+#include "src/base/numerics/threads.h"
 
 namespace assay {
 
@@ -14,8 +15,7 @@ Problem declared_problem(const Claim& claim, const TensorMap& inputs, int thread
   problem.scale = c.scale;
   problem.inputs = &inputs;
   problem.parameters = c.case_.parameters;
-  problem.threads =
-      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  problem.threads = static_cast<int>(threads_or_all(threads));
   problem.arithmetic = claim.arithmetic;
   problem.adjoint = claim.adjoint;
   return problem;

@@ -47,11 +47,13 @@ class CheckTrace : public PlainTrace {
     each([&](auto& check) { check.released(block); });
   }
 
+  /// Nothing more can change what the run is for.
+  bool finished() const {
+    return stray && stray->matter();
+  }
   /// Before the blocks of a launch.
   void enter(const LaunchContext& context) {
-#define CHECK(type, member, name, summary) \
-  if (member) member->enter(context);
-#include "src/base/vm/checks/checks.def"
+    each([&](auto& check) { check.enter(context); });
   }
 
 #define CHECK(type, member, name, summary) std::optional<type> member;

@@ -52,19 +52,29 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
   return settled;
 }
 
+/// All launches under the trace, up to a trap or until it has what it looks for.
+TracedLaunch run_launches(const Program& program, PreparedProgram& prepared, CheckLog& log,
+                          CheckTrace& trace) {
+  TracedLaunch all;
+  for (size_t i = 0; i < program.launches.size() && !all.trap && !trace.finished(); ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    log.enter(context);
+    trace.enter(context);
+    TracedLaunch done = run_traced(context, prepared.blocks(i), trace);
+    all.lane_instructions += done.lane_instructions;
+    all.trap = std::move(done.trap);
+  }
+  return all;
+}
+
 /// Whether anything depends on what racing loads got.
 bool racing_reads_matter(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                          const std::vector<RacingReads>& racing) {
   PreparedProgram prepared(program, inputs, options);
   CheckLog log;
   CheckTrace trace(Checks::none(), {log, {}});
-  StrayReads& stray = trace.stray.emplace();
-  for (size_t i = 0; i < racing.size() && !stray.matter(); ++i) {
-    const LaunchContext& context = prepared.enter(i);
-    stray.enter(context, racing[i]);
-    if (run_traced(context, prepared.blocks(i), trace).trap) return true;
-  }
-  return stray.matter();
+  trace.stray.emplace(racing);
+  return run_launches(program, prepared, log, trace).trap || trace.stray->matter();
 }
 
 /// Of lanes of one store whose values differ.
@@ -83,12 +93,7 @@ std::vector<CheckFinding> with_split_products(const Program& program, const Tens
   races.races = true;
   CheckTrace trace(races, {log, unfollowed});
   trace.split.emplace();
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    const LaunchContext& context = prepared.enter(i);
-    log.enter(context);
-    trace.enter(context);
-    if (run_traced(context, prepared.blocks(i), trace).trap) break;
-  }
+  run_launches(program, prepared, log, trace);
   return log.take();
 }
 
@@ -121,15 +126,9 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
     trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs));
     note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
-  report.lane_instructions = 0;
-  for (size_t i = 0; i < program.launches.size() && !trap; ++i) {
-    const LaunchContext& context = prepared.enter(i);
-    log.enter(context);
-    trace.enter(context);
-    TracedLaunch done = run_traced(context, prepared.blocks(i), trace);
-    report.lane_instructions += done.lane_instructions;
-    trap = std::move(done.trap);
-  }
+  TracedLaunch done = run_launches(program, prepared, log, trace);
+  report.lane_instructions = done.lane_instructions;
+  trap = std::move(done.trap);
   if (!trap && checks.unwritten && !program.launches.empty()) {
     trace.unwritten->end_run(prepared.memory(), program.outputs);
     if (!program.blocks.empty())

@@ -7,9 +7,9 @@
 // Nothing is given up to be quick: every load of such a place counts as racing but those of the one thread
 // that writes there, and what cannot be followed is met.
 #pragma once
-#include <array>
+#include <algorithm>
+#include <boost/icl/interval_map.hpp>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,53 +23,50 @@ class RacingReads {
   /// Block::linear, of a cluster its first block's, and the thread's number in all the warps of that Block.
   using Thread = std::pair<uint64_t, uint32_t>;
   void add(uint64_t address, uint32_t bytes, Thread writer) {
-    for (uint64_t at = address; at < address + bytes; ++at) {
-      const auto [known, is_new] = writers_.try_emplace(at, Writer{writer});
-      if (!is_new && known->second.thread != writer) known->second.several = true;
-    }
+    writers_ += std::pair(Bytes::right_open(address, address + bytes), Writers{writer});
   }
-
   bool any() const { return !writers_.empty(); }
   /// Whether a thread that reaches there is not the only one known to write there.
   bool races(uint64_t address, uint32_t bytes, Thread thread) const {
-    for (uint64_t at = address; at < address + bytes; ++at) {
-      const auto known = writers_.find(at);
-      if (known != writers_.end() && (known->second.several || known->second.thread != thread)) return true;
-    }
-    return false;
+    const auto [first, last] = writers_.equal_range(Bytes::right_open(address, address + bytes));
+    return std::any_of(first, last, [&](const auto& at) { return at.second != Writers{thread}; });
   }
 
  private:
-  struct Writer {
-    Thread thread;
+  struct Writers {
+    Thread first;
     bool several = false;
+    bool operator==(const Writers&) const = default;
+    void operator+=(const Writers& other) { several |= other != *this; }
   };
-  std::unordered_map<uint64_t, Writer> writers_;  ///< by byte
+  using Bytes = boost::icl::interval<uint64_t>;
+  boost::icl::interval_map<uint64_t, Writers, boost::icl::partial_enricher> writers_;
 };
 
 class StrayReads : public PlainTrace {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
+  /// `racing`: by launch.
+  explicit StrayReads(const std::vector<RacingReads>& racing) : launches_(racing) {}
   /// Before the blocks of a launch.
-  void enter(const LaunchContext& context, const RacingReads& racing) {
+  void enter(const LaunchContext& context) {
     code_ = context.code;
-    racing_ = &racing;
+    racing_ = &launches_[static_cast<size_t>(context.launch_index)];
   }
 
   void begin_block(Block& block) {
     block_ = &block;
-    lanes_.resize(block.warps.size());
-    for (std::vector<uint32_t>& of_warp : lanes_) of_warp.assign(code_->file_bytes / 64 + 4, 0);
+    lanes_.begin(block.warps.size(), *code_);
   }
 
   void guarded(Warp& warp, const Op& op, uint32_t active) {
-    guard_ = lanes(warp, op.guard) & active;
+    guard_ = lanes_(warp, op.guard) & active;
     if (!guard_) return;
     const Signature& signature = code_->signature(op);
     if (ends(signature) || signature.flow() == Flow::load || signature.flow() == Flow::exchange)
       matter_ = true;
-    for (const Use& to : signature.writes) lanes(warp, to.slot) |= guard_;
+    for (const Use& to : signature.writes) lanes_(warp, to.slot) |= guard_;
   }
 
   void before(Warp& warp, const Op& op, uint32_t mask) {
@@ -82,7 +79,7 @@ class StrayReads : public PlainTrace {
       const bool travels =
           signature.flow() == Flow::exchange && use.slot == op.s[0] && use.purpose == Purpose::value;
       if (travels) continue;
-      const uint32_t found = lanes(warp, use.slot) & mask;
+      const uint32_t found = lanes_(warp, use.slot) & mask;
       result_ |= found;
       if (found && (use.purpose != Purpose::value || ends(signature))) matter_ = true;
     }
@@ -91,7 +88,7 @@ class StrayReads : public PlainTrace {
   void after(Warp& warp, const Op& op, uint32_t mask) {
     const Signature& signature = code_->signature(op);
     if (signature.flow() == Flow::exchange) {
-      const uint32_t source = lanes(warp, op.s[0]);
+      const uint32_t source = lanes_(warp, op.s[0]);
       each_lane(mask, [&](int lane) { result_ |= (source >> (warp.lane_source[lane] & 31) & 1) << lane; });
     }
     if (signature.flow() == Flow::copy_bulk) {
@@ -107,7 +104,7 @@ class StrayReads : public PlainTrace {
       });
     }
     for (const Use& to : signature.writes)
-      lanes(warp, to.slot) = (lanes(warp, to.slot) & ~mask) | (result_ & mask) | guard_;
+      lanes_(warp, to.slot) = (lanes_(warp, to.slot) & ~mask) | (result_ & mask) | guard_;
   }
 
   void landed(Warp&, const Landing& landing) {
@@ -118,40 +115,25 @@ class StrayReads : public PlainTrace {
   bool matter() const { return matter_; }
 
  private:
-  uint32_t& lanes(const Warp& warp, Slot slot) { return lanes_[warp.index][slot / 64]; }
   /// Whether what an op takes is not followed beyond it.
   static bool ends(const Signature& signature) {
-    switch (signature.flow()) {
-      case Flow::copy:
-      case Flow::pack:
-      case Flow::unpack:
-      case Flow::select:
-      case Flow::logic:
-      case Flow::shift:
-      case Flow::permute:
-      case Flow::integer:
-      case Flow::arithmetic:
-      case Flow::conversion:
-      case Flow::comparison:
-      case Flow::address:
-      case Flow::exchange:
-      case Flow::load:
-        return signature.control != Control::none || signature.form.carry_in || signature.form.carry_out;
-      default:
-        return true;
-    }
+    using enum Flow;
+    return !is_one_of(signature.flow(), copy, pack, unpack, select, logic, shift, permute, integer,
+                      arithmetic, conversion, comparison, address, exchange, load) ||
+           signature.control != Control::none || signature.form.carry_in || signature.form.carry_out;
   }
 
   RacingReads::Thread thread_of(const Warp& warp, int lane) const {
     return {block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
   }
 
+  const std::vector<RacingReads>& launches_;
   const Code* code_ = nullptr;
-  const RacingReads* racing_ = nullptr;
+  const RacingReads* racing_ = nullptr;  ///< of the launch that runs
   Block* block_ = nullptr;
-  std::vector<std::vector<uint32_t>> lanes_;  ///< by warp and slot / 64: that hold what such a load gave
-  uint32_t result_ = 0;                       ///< lanes of the op that runs whose result comes of one
-  uint32_t guard_ = 0;                        ///< lanes of it whose guard does
+  RegisterLanes lanes_;  ///< that hold what such a load gave
+  uint32_t result_ = 0;  ///< lanes of the op that runs whose result comes of one
+  uint32_t guard_ = 0;   ///< lanes of it whose guard does
   bool matter_ = false;
 };
 
