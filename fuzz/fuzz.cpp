@@ -108,6 +108,7 @@ class Fuzzer {
     store_.finish();
     run_.database_lost = store_.lost();
     if (run_.cases == 0 && !budget_.interrupted()) refuse_empty();
+    if (options_.baseline != nullptr) mark_familiar(*options_.baseline, run_.findings);
     run_.findings = one_per_defect(std::move(run_.findings));
     return run_;
   }

@@ -12,6 +12,7 @@
 #include "src/base/backend/backend.h"
 #include "src/campaign/engine/shard.h"
 #include "src/campaign/team/leader.h"
+#include "src/result/baseline.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
 #include "src/verification/diagnosis/origin.h"
@@ -28,6 +29,7 @@ struct FuzzOptions {
   Shard shard;
   std::string db = "assay.db";  ///< a file or a postgresql:// URL; empty: nothing is stored
   bool known_first = false;     ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
+  const Baseline* baseline = nullptr;  ///< what it does not know is not put together with what it knows
   std::vector<Case> first;  ///< cases of earlier findings to rerun before that; of other kernels: left out
   bool far = false;  ///< some cases run a few blocks with indices past 2^31: for a machine that can (vm)
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost

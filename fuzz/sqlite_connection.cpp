@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <filesystem>
+
 #include "fuzz/sql_connection.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int kApplicationId = 0x61737379;  // "assy" in the file's header
 /// Others hold the lock for milliseconds at a time. Whoever holds it longer is told of before a run begins,
@@ -39,6 +43,10 @@ class SqliteConnection final : public SqlConnection {
  public:
   SqliteConnection(const std::string& path, Access access) : path_(path) {
     const bool write = access == Access::write;
+    if (const fs::path folder = fs::path(path).parent_path(); write && !folder.empty()) {
+      std::error_code ignored;  // opening says what is wrong
+      fs::create_directories(folder, ignored);
+    }
     const int flags = write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     sqlite3* handle = nullptr;
     const int status = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);

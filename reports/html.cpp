@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reports/finding_parts.h"
 #include "reports/html_sections.h"
 #include "reports/markup.h"
 #include "reports/page_text.h"
@@ -35,9 +37,12 @@ std::string names_of(const json& kernels) {
 }
 
 std::string fuzz_verdict(const json& run) {
-  if (!field_of(run, "findings").empty()) return "finding";
+  const json& findings = field_of(run, "findings");
+  const bool all_known = std::all_of(findings.begin(), findings.end(), is_known);
+  if (!all_known) return "finding";
   if (!text_of(run, "ended_early").empty()) return "incomplete";
   if (!field_or_null(run, "too_few").empty()) return "inconclusive";
+  if (!findings.empty()) return "known";
   return count_of(run, "undecided") > 0 ? "undecided" : "pass";
 }
 

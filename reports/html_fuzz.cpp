@@ -23,10 +23,18 @@ std::string tiles(const json& run) {
   const auto tile = [&](std::string_view name, const std::string& markup, bool bad) {
     out += fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", name, bad ? " class=\"bad\"" : "", markup);
   };
-  const size_t findings = field_of(run, "findings").size();
+  const json& findings = field_of(run, "findings");
+  const auto known = static_cast<size_t>(std::count_if(findings.begin(), findings.end(), is_known));
+  const json& baseline = field_or_null(run, "baseline");
   tile("cases", number_markup(field_of(run, "cases")), false);
   tile("passed", number_markup(field_of(run, "passed")), false);
-  tile("findings", number_markup(json(findings)), findings > 0);
+  if (baseline.is_null()) {
+    tile("findings", number_markup(json(findings.size())), !findings.empty());
+  } else {
+    tile("new findings", number_markup(json(findings.size() - known)), findings.size() > known);
+    tile("known", number_markup(json(known)), false);
+    tile("gone", number_markup(json(field_of(baseline, "gone").size())), false);
+  }
   tile("undecided", number_markup(field_of(run, "undecided")), count_of(run, "undecided") > 0);
   tile("out of domain", number_markup(field_of(run, "domain")), false);
   tile("seconds", number_markup(field_of(run, "seconds")), false);
@@ -128,6 +136,20 @@ std::string finding_row(const json& finding, const std::string& number) {
          fmt::format("<td><b>{}</b>{}<br>{}</td>", escape_markup(rule_of(finding).name),
                      is_known(finding) ? " (known)" : "", escape_markup(headline_of(finding))) +
          fmt::format("<td><code>{}</code></td></tr>\n", escape_markup(text_of(finding, "replay")));
+}
+
+/// What the baseline has and this run has not.
+std::string gone_section(const json& run) {
+  const json& baseline = field_or_null(run, "baseline");
+  if (baseline.is_null() || field_of(baseline, "gone").empty()) return "";
+  std::string rows;
+  for (const json& gone : field_of(baseline, "gone"))
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(gone, "kernel")))) +
+            text_cell(text_of(gone, "cause")) + text_cell(text_of(gone, "outcome")) +
+            fmt::format("<td><code>{}</code></td></tr>\n", escape_markup(text_of(gone, "replay")));
+  return fmt::format("<details><summary>Gone since {}</summary>\n",
+                     escape_markup(text_of(baseline, "source"))) +
+         table("", {{"kernel"}, {"cause"}, {"its case now"}, {"replay"}}, rows) + "</details>\n";
 }
 
 /// A single finding stands open; among several the reader chooses.
@@ -324,7 +346,8 @@ std::string fuzz_sections(const json& run) {
       "<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a "
       "href=\"#properties\">Properties</a><a href=\"#tightness\">Error against bound</a><a "
       "href=\"#coverage\">Coverage</a></nav>\n";
-  out += "<h2 id=\"findings\">Findings</h2>\n" + findings_section(field_of(run, "findings"));
+  out +=
+      "<h2 id=\"findings\">Findings</h2>\n" + findings_section(field_of(run, "findings")) + gone_section(run);
   out += "<h2 id=\"properties\">Properties</h2>\n" + properties_section(field_of(run, "properties")) +
          kernel_properties_section(run);
   out += "<h2 id=\"tightness\">Error against bound</h2>\n" + tightness_section(field_of(run, "tightness"));

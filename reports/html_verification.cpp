@@ -117,7 +117,8 @@ std::string replay_line(const std::string& command) {
 std::string verification_sections(const json& verification, const std::string& pointer, int level) {
   std::string out =
       lead(verification) + replay_line(text_of(verification, "replay")) + run_facts(verification);
-  out += case_facts(field_of(verification, "case"));
+  // A program without an operator has sizes of its own, and no case.
+  if (field_or_null(verification, "program").is_null()) out += case_facts(field_of(verification, "case"));
   for (const Section* section : sections_of_page())
     if (const json* part = part_of(verification, *section)) out += section->page(*part, pointer, level);
   return out;

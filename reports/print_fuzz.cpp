@@ -214,7 +214,7 @@ void print_gone(const Console& console, const FuzzRun& run) {
   if (!run.baseline) return;
   for (const GoneFinding& gone : run.baseline->gone)
     console.line(fmt::format("gone since {}: {} {}\n  now: {}\n  {}", run.baseline->source, gone.kernel,
-                             gone.cause, gone.outcome, Console::command("assay replay " + gone.token)));
+                             gone.cause, gone.outcome, Console::command(gone.replay)));
   if (!run.baseline->gone.empty()) console.line("");
 }
 

@@ -9,17 +9,22 @@
 set -euo pipefail
 cd "$(git rev-parse --show-toplevel)"
 assay=${ASSAY:-assay} nvcc=${NVCC:-nvcc} state=${ASSAY_STATE:-state} out=${ASSAY_OUT:-assay-out}
-mkdir -p "$state" "$out"
+mkdir -p "$state" "$out" || exit 2
 
-kernels=()
-while read -r source plan options; do
-  [[ -n $source && $source != \#* ]] || continue
-  ptx=$out/$(basename "$source" .cu).ptx
+stop() { echo "$*" >&2; exit 2; }
+kernels=() number=0
+while read -r source plan options || [[ -n $source ]]; do # the last line may lack its end
+  number=$((number + 1)) options=${options%$'\r'} plan=${plan%$'\r'} # lines of Windows
+  [[ -n ${source%$'\r'} && $source != \#* ]] || continue
+  [[ -e $source ]] || stop ".assay/kernels.txt:$number: there is no $source"
+  [[ -e $plan ]] || stop ".assay/kernels.txt:$number: after the source stands its plan; there is no '$plan'"
+  ptx=$out/ptx/${source%.cu}.ptx
+  mkdir -p "$(dirname "$ptx")"
   # shellcheck disable=SC2086 # options are several words
-  "$nvcc" -ptx -lineinfo -arch=compute_80 $options -o "$ptx" "$source"
+  "$nvcc" -ptx -lineinfo -arch=compute_80 $options -o "$ptx" "$source" || stop ".assay/kernels.txt:$number: $source was not compiled"
   kernels+=(--ptx "$ptx" --plan "$plan")
 done <.assay/kernels.txt
-[[ ${#kernels[@]} -gt 0 ]] || { echo ".assay/kernels.txt lists no kernel" >&2; exit 2; }
+[[ ${#kernels[@]} -gt 0 ]] || stop ".assay/kernels.txt lists no kernel"
 
 budget=(--time "${ASSAY_TIME:-120s}")
 [[ -z ${ASSAY_CASES:-} ]] || budget=(--cases "$ASSAY_CASES")
@@ -28,10 +33,16 @@ known=()
 annotations=()
 [[ -z ${GITHUB_ACTIONS:-} ]] || annotations=(--annotations github)
 status=0
+# A signal to this script alone ends the run too, marked as interrupted; whoever waits is woken by it once.
+trap 'kill -TERM "$run" 2>/dev/null' INT TERM
 # shellcheck disable=SC2086 # options are several words
 "$assay" fuzz "${kernels[@]}" --backend vm "${budget[@]}" --db "$state/assay.db" "${known[@]}" "${annotations[@]}" \
   --source-root . --json "$out/result.json" --junit "$out/junit.xml" --sarif "$out/findings.sarif" \
-  --comment "$out/comment.md" --report "$out/report" ${ASSAY_OPTIONS:-} || status=$?
+  --comment "$out/comment.md" --report "$out/report" ${ASSAY_OPTIONS:-} &
+run=$!
+wait "$run" || status=$?
+while kill -0 "$run" 2>/dev/null; do status=0; wait "$run" || status=$?; done
+trap - INT TERM
 if [[ -n ${ASSAY_MAIN:-} && -e $out/result.json && $status -le 1 ]]; then
   cp "$out/result.json" "$state/baseline.json"
   "$assay" report "$state/assay.db" --trend --out "$out/trend" >/dev/null

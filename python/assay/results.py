@@ -396,7 +396,7 @@ class FuzzRerun(Record):
     kernel: str; token: str; outcome: str
 
 class FuzzBaselineGone(Record):
-    kernel: str; cause: str; token: str; outcome: str
+    kernel: str; cause: str; token: str; outcome: str; replay: str
 
 class FuzzBaseline(Record):
     source: str; gone: list[FuzzBaselineGone]
@@ -493,8 +493,8 @@ class TrendRunRatio(Record):
 
 class TrendRun(Record):
     """
-    commit: of the sources that were tested; where they lie in no checkout, of the program that ran. started: UTC.
-    ratios: largest error/bound of each kernel and format, before the output itself is rounded.
+    commit: of the sources that were tested; where they lie in no checkout, "assay" and that of the program that ran.
+    started: UTC. ratios: largest error/bound of each kernel and format, before the output itself is rounded.
     """
     commit: str; started: str; kernels: list[str]; backend: str; cases: int; passed: int; undecided: int
     findings: int; ratios: list[TrendRunRatio]

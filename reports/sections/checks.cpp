@@ -73,9 +73,11 @@ extern const Section checks = {
           console.line(console.styled(Style::dim, text));
           for (const DismissedFinding& d : v.checks->dismissed)
             console.line(console.styled(
-                Style::dim,
-                fmt::format("no finding, a {} met {} time{} at {}: {}", name_of(d.met.kind), d.met.count,
-                            d.met.count == 1 ? "" : "s", short_place(d.met.at.where), d.reason)));
+                Style::dim, fmt::format("no finding: {}, {} time{} {}: {}", name_of(d.met.kind), d.met.count,
+                                        d.met.count == 1 ? "" : "s",
+                                        is_nowhere(d.met.at.where) ? "in " + d.met.element
+                                                                   : "at " + short_place(d.met.at.where),
+                                        d.reason)));
         },
     .plain =
         [](const json& report) {

@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "fuzz/sql_connection.h"
 #include "fuzz/trial_runner.h"
 #include "reports/print_fuzz.h"
 #include "src/base/numerics/bad_input.h"
@@ -110,6 +112,10 @@ struct FuzzCommand {
   /// The findings that --baseline names; their cases run first.
   std::optional<Baseline> known_findings() {
     if (baseline.empty()) return std::nullopt;
+    if (baseline == db && !is_postgres_url(baseline) && !std::filesystem::exists(baseline)) {
+      fmt::print(stderr, "assay: {}: there is none yet: every finding is new\n", baseline);
+      return Baseline{baseline, {}};
+    }
     Baseline known = read_baseline(baseline);
     for (const Verification& v : known.findings)
       if (!v.program) options.first.push_back(v.case_);
@@ -170,7 +176,7 @@ struct FuzzCommand {
       if (*options.interrupted != 0 && run) break;
       FuzzRun more = fuzz_launch_file(file.path, file.ptx,
                                       {part_of_time(1), part_of_cases(1), options.seed, options.jobs,
-                                       options.interrupted, options.min_cases},
+                                       options.interrupted, options.min_cases, options.baseline},
                                       engines, console);
       if (run)
         add_run(std::move(more), *run);
@@ -200,6 +206,7 @@ struct FuzzCommand {
     if (!shard.empty() && !what.launch_files().empty())
       throw BadInput(what.launch_files().front().path + ": --shard is of kernels, not of launch files");
     const std::optional<Baseline> known = known_findings();
+    options.baseline = known ? &*known : nullptr;
     if (what.kernels().empty() && options.known_first)
       throw BadInput("--known-first: findings of launch files are not kept in the database");
     total_time = parse_duration(time), total_cases = options.cases;

@@ -52,6 +52,7 @@ FuzzRun fuzz_launch_file(const std::string& path, const std::string& ptx, const 
   for (const PropertyRow& row : run.properties)
     run.kernel_properties.push_back({file.name(), row.name, row.checked, row.failed});
   run.coverage.push_back({"kernel", file.name(), run.cases});
+  if (budget.baseline != nullptr) mark_familiar(*budget.baseline, run.findings);
   run.findings = one_per_defect(std::move(run.findings));
   return run;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reports/console.h"
+#include "src/result/baseline.h"
 #include "src/result/fuzz_run.h"
 
 namespace assay::cli {
@@ -15,7 +16,8 @@ struct ProgramFuzzBudget {
   uint64_t seed = 1;
   int jobs = 0;
   const std::atomic<int>* interrupted = nullptr;
-  int64_t min_cases = 0;  ///< FuzzRun::min_cases
+  int64_t min_cases = 0;               ///< FuzzRun::min_cases
+  const Baseline* baseline = nullptr;  ///< FuzzOptions::baseline
 };
 
 /// Findings are printed as they come.

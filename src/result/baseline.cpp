@@ -41,6 +41,14 @@ Baseline baseline_of(std::string source, const nlohmann::json& result) {
   return baseline;
 }
 
+void mark_familiar(const Baseline& baseline, std::vector<Verification>& findings) {
+  Identities earlier;
+  for (const Verification& v : baseline.findings) earlier.add(v);
+  for (Verification& v : findings)
+    v.known = earlier.whole.contains(identity_of(v)) ||
+              earlier.all_undiagnosed.contains(undiagnosed_identity_of(v));
+}
+
 void compare_with_baseline(const Baseline& baseline, FuzzRun& run) {
   const auto is_in = [](const Verification& v, const Identities& others) {
     for (const std::string& identity : identities_of(v))
@@ -62,7 +70,7 @@ void compare_with_baseline(const Baseline& baseline, FuzzRun& run) {
     const bool fuzzed = std::find(run.kernels.begin(), run.kernels.end(), v.kernel) != run.kernels.end();
     if (!fuzzed || is_in(v, now)) continue;
     now.add(v);
-    report.gone.push_back({v.kernel, v.cause, v.token, outcome_of(v, run)});
+    report.gone.push_back({v.kernel, v.cause, v.token, outcome_of(v, run), v.replay});
   }
 }
 

@@ -30,10 +30,6 @@ std::string elements(int64_t n, std::string_view what = "") {
   return fmt::format("{}{}{} element{}", n, what.empty() ? "" : " ", what, n == 1 ? "" : "s");
 }
 
-bool is_nowhere(const SourceLocation& where) {
-  return where.file.empty() && where.function.empty();
-}
-
 /// With where the first of them was born.
 std::string nonfinite_cause(const Verification& v) {
   std::string cause = element_cause<&OutputComparison::nonfinite>(v, "nonfinite");

@@ -90,6 +90,7 @@ void fields(Io& io, RerunRow& x) {
 struct GoneFinding {
   std::string kernel, cause, token;
   std::string outcome;  ///< of running its case again (RerunRow), or "not rerun"
+  std::string replay;   ///< the command that repeats it
 };
 template <typename Io>
 void fields(Io& io, GoneFinding& x) {
@@ -97,6 +98,7 @@ void fields(Io& io, GoneFinding& x) {
   ASSAY_FIELD(cause);
   ASSAY_FIELD(token);
   ASSAY_FIELD(outcome);
+  ASSAY_FIELD(replay);
 }
 struct BaselineReport {
   std::string source;

@@ -81,9 +81,9 @@ bool share(const std::set<std::string>& a, const std::set<std::string>& b) {
 }
 
 /// One place or, where finite values say what is computed instead, one name. Two births of one name may be
-/// two faults.
+/// two faults. What is known and what is new are never one.
 bool are_one(const Defect& a, const Defect& b) {
-  return a.shown.kernel == b.shown.kernel &&
+  return a.shown.kernel == b.shown.kernel && a.shown.known == b.shown.known &&
          (share(a.reasons, b.reasons) || share(a.of_values, b.of_values) || share(a.of_values, b.of_births) ||
           share(a.of_births, b.of_values));
 }

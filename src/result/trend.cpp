@@ -25,7 +25,7 @@ std::vector<TrendRatio> ratios_of(const FuzzRun& run) {
 
 TrendRun row_of(const StoredRun& stored) {
   const FuzzRun& run = stored.run;
-  return {.commit = run.checkout ? text_of(*run.checkout) : stored.commit,
+  return {.commit = run.checkout ? text_of(*run.checkout) : "assay " + stored.commit,
           .started = stored.started,
           .kernels = run.kernels,
           .backend = run.backend,

@@ -31,7 +31,8 @@ struct TrendRun {
 template <typename Io>
 void fields(Io& io, TrendRun& x) {
   ASSAY_FIELD(commit,
-              "of the sources that were tested; where they lie in no checkout, of the program that ran");
+              "of the sources that were tested; where they lie in no checkout, \"assay\" and that of the "
+              "program that ran");
   ASSAY_FIELD(started, "UTC");
   ASSAY_FIELD(kernels);
   ASSAY_FIELD(backend);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reports/html.h"
 #include "reports/html_sections.h"
 #include "tests/reports/page_elements.h"
 #include "tests/reports/read_tables.h"
@@ -54,6 +55,37 @@ TEST(HtmlFuzz, ListsEveryFindingEvenWhereItIsNotShownInFull) {
   }
   EXPECT_EQ(in_full, html::kFindingsInFull);
   EXPECT_EQ(rows, html::kFindingsInFull + 7 + html::kFindingsInFull);
+}
+
+/// The words of the tiles of a page.
+std::string tiles_of(const json& run) {
+  const std::string page = html::fuzz_sections(run);
+  const size_t from = page.find("<dl class=\"tiles\">");
+  std::string words;
+  bool in_tag = false;
+  for (const char c : page.substr(from, page.find("</dl>", from) - from)) {
+    in_tag = c == '<' || (in_tag && c != '>');
+    if (!in_tag && c != '\n' && (c != '>' || !words.ends_with(' '))) words += c == '>' ? ' ' : c;
+  }
+  return words;
+}
+
+TEST(HtmlFuzz, WhatIsKnownOfABaselineIsToldApartAndIsNotRed) {
+  json run = test::fuzz_run(2);
+  EXPECT_TRUE(holds(tiles_of(run), "findings 2 ")) << tiles_of(run);
+  run["baseline"] = {{"source", "b.json"},
+                     {"gone",
+                      {{{"kernel", "gla.chunk"},
+                        {"cause", "hang"},
+                        {"token", "t"},
+                        {"outcome", "pass"},
+                        {"replay", "assay replay t --ptx k.ptx"}}}}};
+  run["findings"][0]["known"] = true, run["findings"][1]["known"] = false;
+  EXPECT_TRUE(holds(tiles_of(run), "new findings 1 known 1 gone 1 ")) << tiles_of(run);
+  EXPECT_TRUE(holds(html::fuzz_sections(run), "assay replay t --ptx k.ptx"));
+  EXPECT_TRUE(holds(render_html(run), "badge finding"));
+  run["findings"][1]["known"] = true;
+  EXPECT_TRUE(holds(render_html(run), "<span class=\"badge known\">? known</span></h1>"));
 }
 
 TEST(HtmlFuzz, OfAKernelTheWorstIsThatOfItsOwnRowsThatWereDecided) {

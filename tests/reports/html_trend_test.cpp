@@ -22,19 +22,20 @@ Rows rows_below(const std::string& page, const std::string& id) {
 
 TEST(HtmlTrend, OfEveryFindingItSaysBetweenWhichRunsItWasSeen) {
   const std::string page = html::trend_sections(test::sample_trend());
-  EXPECT_EQ(
-      rows_below(page, "findings"),
-      (Rows{{"kernel", "finding", "first seen", "last seen", "runs", "replay"},
-            {"gla.chunk", "gla.chunk/violation o", "run 2, bbb", "run 3, ccc", "2", "assay replay of ccc"},
-            {"gla.chunk", "gla.chunk/nonfinite o", "run 3, ccc", "run 3, ccc", "1", "assay replay of ccc"}}));
+  EXPECT_EQ(rows_below(page, "findings"),
+            (Rows{{"kernel", "finding", "first seen", "last seen", "runs", "replay"},
+                  {"gla.chunk", "gla.chunk/violation o", "run 2, assay bbb", "run 3, assay ccc", "2",
+                   "assay replay of ccc"},
+                  {"gla.chunk", "gla.chunk/nonfinite o", "run 3, assay ccc", "run 3, assay ccc", "1",
+                   "assay replay of ccc"}}));
 }
 
 TEST(HtmlTrend, OfEveryRunItSaysItsCountsAndTheLargestRatioByKernelAndFormat) {
   const Rows rows = rows_below(html::trend_sections(test::sample_trend()), "runs");
   ASSERT_EQ(rows.size(), 5u);
-  EXPECT_EQ(rows[1], (Rows::value_type{"run 1, aaa", "2025-01-31 12:00:00", "20", "0", "0", "0",
+  EXPECT_EQ(rows[1], (Rows::value_type{"run 1, assay aaa", "2025-01-31 12:00:00", "20", "0", "0", "0",
                                        "gla.chunk bf16 0.75"}));
-  EXPECT_EQ(rows[2], (Rows::value_type{"run 2, bbb", "2025-01-31 12:00:00", "20", "0", "1", "0",
+  EXPECT_EQ(rows[2], (Rows::value_type{"run 2, assay bbb", "2025-01-31 12:00:00", "20", "0", "1", "0",
                                        "gla.chunk bf16 4; gla.chunk fp32 0.25"}));
   EXPECT_EQ(rows[3][4], "3");
 }

@@ -18,8 +18,8 @@ TEST(MarkdownTrend, FindingsStandWithTheRunsThatHadThem) {
   const test::Rows rows =
       test::read_markdown_table(trend_markdown(test::sample_trend()).markdown, "| kernel |");
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0][2], "run 2, bbb");
-  EXPECT_EQ(rows[0][3], "run 3, ccc");
+  EXPECT_EQ(rows[0][2], "run 2, assay bbb");
+  EXPECT_EQ(rows[0][3], "run 3, assay ccc");
   EXPECT_EQ(rows[0][4], "`assay replay of ccc`");
   EXPECT_EQ(rows[0][5], "2");
   EXPECT_EQ(rows[1][2], rows[1][3]);
@@ -48,7 +48,7 @@ TEST(MarkdownTrend, EachKernelHasAPictureOfItsRatiosByRun) {
   EXPECT_EQ(error, "");
   EXPECT_EQ(paths, 3);
   for (const char* word : {"bf16: run 1, 0.75", "bf16: run 2, 4", "bf16: run 4, 0.5", "fp32: run 2, 0.25",
-                           "bound: run 4, 1", "aaa", "bbb", "ccc", "ddd"})
+                           "bound: run 4, 1", "assay aaa", "assay bbb", "assay ccc", "assay ddd"})
     EXPECT_TRUE(words.count(word)) << word;
 }
 

@@ -27,7 +27,7 @@ TEST(Trend, HoldsTheLargestRatioOfEachKernelAndFormatByRun) {
             json::parse(R"([{"kernel":"gla.chunk","dtype":"bf16","max_ratio":0.75}])"));
   EXPECT_EQ(trend["runs"][1]["ratios"].size(), 2u);
   EXPECT_EQ(trend["runs"][2]["findings"], 3);
-  EXPECT_EQ(trend["runs"][3]["commit"], "ddd");
+  EXPECT_EQ(trend["runs"][3]["commit"], "assay ddd");
 }
 
 TEST(Trend, AFindingIsOneByItsIdentityWithTheRunsThatHadIt) {
@@ -57,15 +57,15 @@ TEST(Trend, ThePageAndTheTableCarryItsNumbers) {
   }
   EXPECT_EQ(error, "");
   EXPECT_EQ(charts, 1);
-  for (const char* part : {"run 2, bbb;", "run 3, ccc;", "violation o", "pass"})
+  for (const char* part : {"run 2, assay bbb;", "run 3, assay ccc;", "violation o", "pass"})
     EXPECT_NE(words.find(part), words.npos) << part;
   // Cases, passed, findings, undecided and the first ratio of the second run.
   EXPECT_EQ(test::read_page_numbers(page, "runs").at(1),
             (std::vector<std::string>{"20", "0", "1", "0", "4"}));
   const test::Rows csv = test::read_csv(render_csv(test::sample_trend()));
   ASSERT_EQ(csv.size(), 6u);
-  EXPECT_EQ(csv[2], (std::vector<std::string>{"bbb", "2025-01-31 12:00:00", "gla.chunk", "bf16", "4", "20",
-                                              "0", "1", "0"}));
+  EXPECT_EQ(csv[2], (std::vector<std::string>{"assay bbb", "2025-01-31 12:00:00", "gla.chunk", "bf16", "4",
+                                              "20", "0", "1", "0"}));
 }
 
 TEST(Trend, HostileTextsStayTexts) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/result/one_per_defect.h"
 
 namespace assay {
 namespace baseline_test {
@@ -43,6 +44,29 @@ TEST(Baseline, AFindingOfSeveralSymptomsIsKnownByAnyOfThem) {
   compare_with_baseline({"b.json", {finding("gla.chunk", "violation/o", 3)}}, run);
   EXPECT_EQ(run.findings[0].known, true);
   EXPECT_TRUE(run.baseline->gone.empty());
+}
+
+/// A mask that is wrong, known in o, and a state that is wrong too since: some cases show both, so that each
+/// shares a line with the next.
+TEST(Baseline, AKnownDefectHidesNoNewOne) {
+  const auto at = [](const char* cause, std::vector<int> lines) {
+    Verification v = finding("gla.chunk", cause, 1);
+    v.diagnosis = {{"diagonal-missing", "", 0.9, {}}};
+    for (const int line : lines) v.lines.emplace_back().at.where = {"k.cu", line, 0, "k", {}};
+    return v;
+  };
+  const Baseline baseline{"b.json", {at("violation/o", {33})}};
+  FuzzRun run =
+      run_of({at("violation/o", {33}), at("violation/o", {33, 40}), at("violation/final_state", {40})});
+  const std::vector<Verification> found = run.findings;
+  EXPECT_EQ(one_per_defect(found).size(), 1u) << "without a baseline one defect is as likely as two";
+  mark_familiar(baseline, run.findings);
+  run.findings = one_per_defect(std::move(run.findings));
+  compare_with_baseline(baseline, run);
+  ASSERT_EQ(run.findings.size(), 2u);
+  EXPECT_EQ(run.findings[0].known, true);
+  EXPECT_EQ(run.findings[1].cause, "violation/final_state");
+  EXPECT_EQ(run.findings[1].known, false);
 }
 
 TEST(Baseline, ARunOutOfTimeForADiagnosisKnowsTheFindingAllTheSame) {

@@ -58,4 +58,8 @@ std::string place_key(const SourceLocation& toolkit_or_own) {
                         : fmt::format("{}:ptx:{}", file_or_function(where), where.ptx_line);
 }
 
+bool is_nowhere(const SourceLocation& where) {
+  return where.file.empty() && where.function.empty();
+}
+
 }  // namespace assay

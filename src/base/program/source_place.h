@@ -19,5 +19,7 @@ SourceLocation own_place(const SourceLocation&);
 /// "kernels/gla/chunk.cu:106", "a.ptx:ptx:12",
 /// "FUNCTION:ptx:12".
 std::string place_key(const SourceLocation&);
+/// Neither a line nor an instruction: of what is found about memory after a run.
+bool is_nowhere(const SourceLocation&);
 
 }  // namespace assay

@@ -49,8 +49,7 @@ TEST(ChecksSection, WhatIsNoFindingIsToldApartWithItsReasonInEveryForm) {
             "- **race** tile: a \\| b\n- warp-race: tile: c - no finding: it reaches nothing\n");
   const std::string note =
       test::printed([&](const Console& console) { sections::checks.note(console, sample()); });
-  EXPECT_EQ(note,
-            "checked: races, bounds\nno finding, a warp-race met 3 times at k.cu:9: it reaches nothing\n");
+  EXPECT_EQ(note, "checked: races, bounds\nno finding: warp-race, 3 times at k.cu:9: it reaches nothing\n");
 }
 
 TEST(ChecksSection, WhatIsNoFindingIsNowhereThatFindingsAre) {
