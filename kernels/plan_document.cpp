@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -196,10 +197,14 @@ PlanDocument parse_plan_document(const std::string& text, const std::string& pat
 }
 
 PlanDocument read_plan_document(const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    throw BadInput(fmt::format("{}: a folder; give the plan's file with --plan", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw BadInput(fmt::format("{}: cannot be read; give the plan of the kernel with --plan", path));
   std::ostringstream text;
   text << file.rdbuf();
+  if (text.view().empty())
+    throw BadInput(fmt::format("{}: is empty; docs/own_kernels.md says what a plan holds", path));
   return parse_plan_document(text.str(), path);
 }
 

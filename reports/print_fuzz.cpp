@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fuzz/looseness.h"
+#include "reports/console_chain.h"
 
 namespace assay {
 namespace {
@@ -197,7 +198,10 @@ void print_findings(const Console& console, const FuzzRun& run) {
     const bool mild = v.verdict == Verdict::undecided || v.known.value_or(false);
     console.line(console.styled(mild ? Style::doubtful : Style::bad, v.cause) +
                  (v.known ? *v.known ? "  known" : "  new" : ""));
-    if (v.origin) console.prose("  " + v.origin->sentence);
+    if (v.origin)
+      console.prose("  " + v.origin->sentence);
+    else if (!v.lines.empty())
+      console.line(fmt::format("  {}  {}", short_place(v.lines.front().at.where), v.lines.front().at.text));
     if (!v.diagnosis.empty())
       console.prose(fmt::format("  {}: {}", v.diagnosis.front().cause, v.diagnosis.front().explanation));
     for (const std::string& failure : v.properties_failed) console.prose("  " + failure);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/write_report.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/cli/commands.h"
 #include "src/cli/stored_result.h"
 
@@ -18,7 +19,13 @@ struct ReportCommand {
   bool trend = false;
 
   int run() const {
-    write_report(trend ? read_trend(path) : read_result(path), out);
+    const nlohmann::json result = trend ? read_trend(path) : read_result(path);
+    try {
+      write_report(result, out);
+    } catch (const BadInput& error) {  // of what the document says: it does not know its file
+      const std::string why = error.what();
+      throw BadInput(why.starts_with("result:") ? path + why.substr(std::string("result").size()) : why);
+    }
     fmt::print("{}\n", (std::filesystem::path(out) / "index.html").string());
     return 0;
   }

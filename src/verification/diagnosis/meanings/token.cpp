@@ -329,7 +329,7 @@ std::vector<Meaning> token_meanings() {
            "packed sequences: the state runs on over a boundary, or the boundary is off",
            "check which offsets a sequence starts and ends at", boundary_ignored},
           {"diagonal-missing", "the token's own term is missing from its output",
-           "the causal mask keeps the diagonal", no_diagonal},
+           "the causal mask must keep the diagonal: s <= t", no_diagonal},
           {"future-token-included", "a later token is read", "check the causal mask", future},
           {"token-dropped", "a token's term is missing in all that follows",
            "check the rows that enter the sum", dropped},
