@@ -57,7 +57,7 @@ const Kernel& find_clean(std::string_view name, std::string_view asked) {
         fmt::format("{} is an operator: name {}", name,
                     own.empty() ? "a kernel of your own by --ptx and --plan" : "one of its kernels: " + own));
   }
-  throw BadInput(unknown_name("kernel", asked, known) + "; one of your own is given by --ptx and --plan");
+  throw BadInput(unknown_name("kernel", asked, known));
 }
 
 }  // namespace

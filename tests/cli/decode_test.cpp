@@ -46,10 +46,10 @@ TEST(Decode, TellsWhatEachInstructionReadsAndWrites) {
 
 TEST(Decode, ListsWhatTheMachineLacksAndGoesOn) {
   const ScratchFolder folder;
-  std::ofstream(folder / "k.ptx") << with("fns.b32 %r1, %r2, %r3, %r4;");
+  std::ofstream(folder / "k.ptx") << with("tcgen05.wait::ld.sync.aligned;");
   const Ran ran = run_assay("decode k.ptx", folder);
   EXPECT_EQ(ran.status, 1) << ran.err;
-  EXPECT_NE(ran.out.find("fns.b32  1 times, first on line 12"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("tcgen05.wait::ld.sync.aligned  1 times, first on line 12"), ran.out.npos) << ran.out;
   EXPECT_NE(ran.out.find("ret"), ran.out.npos);
 }
 
@@ -81,14 +81,15 @@ TEST(Decode, ARefusedEntryRefusesNoOther) {
   const ScratchFolder folder;
   std::ofstream(folder / "k.ptx")
       << with("") << ".visible .entry unread()\n{\nunknown construct\n}\n"
-      << ".visible .entry lacking()\n{\n.reg .b32 %r<5>;\nfns.b32 %r1, %r2, %r3, %r4;\n"
-         "fns.b32 %r1, %r2, %r3, %r4;\nret;\n}\n";
+      << ".visible .entry lacking()\n{\ntcgen05.wait::ld.sync.aligned;\ntcgen05.wait::ld.sync.aligned;\n"
+         "ret;\n}\n";
   std::ofstream(folder / "cut.ptx") << with("").substr(0, 200);
   const Ran ran = run_assay("decode k.ptx cut.ptx --json k.json", folder);
   EXPECT_EQ(ran.status, 1);
   EXPECT_NE(ran.out.find("3 entries of 2 files, 3 refused"), ran.out.npos) << ran.out;
   const nlohmann::json files = nlohmann::json::parse(read_file(folder / "k.json"))["files"];
   const nlohmann::json& entries = files[0]["modules"][0]["entries"];
+  ASSERT_EQ(entries[2]["refused"].size(), 1U) << ran.out;
   EXPECT_TRUE(entries[0]["refused"].empty());
   EXPECT_EQ(entries[1]["refused"][0]["function"], "unread");
   EXPECT_EQ(entries[2]["refused"][0]["count"], 2);

@@ -147,8 +147,9 @@ TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsBadInput) {
   EXPECT_NE(refusal().find("not an assay database"), std::string::npos) << refusal();
 }
 
-TEST_F(DatabaseTest, AFolderThatIsNotThereIsBadInput) {
-  folder_ /= "missing";
+TEST_F(DatabaseTest, AFolderThatCannotBeMadeIsBadInput) {
+  folder_ /= "a_file";
+  std::ofstream(folder_) << "in the way";
   EXPECT_NE(refusal().find("the database cannot be opened"), std::string::npos) << refusal();
 }
 
