@@ -126,10 +126,18 @@ class ArgumentReader {
     if (node.has("size")) size = static_cast<size_t>(whole(node.get("size", ""), 0, 1 << 15));
     if (size < made.bytes.size())
       node.fail(fmt::format("its members take {} bytes, \"size\" says {}", made.bytes.size(), size));
-    made.bytes.resize(size);
+    leave_uncovered(made, size);
     return {made, alignment};
   }
+  static void leave_uncovered(Argument& made, size_t until) {
+    const size_t from = made.bytes.size();
+    if (from < until) made.uncovered.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(until)});
+    made.bytes.resize(until);
+  }
   static void append(Argument& made, const Argument& member, size_t at) {
+    leave_uncovered(made, at);
+    for (const auto& [from, to] : member.uncovered)
+      made.uncovered.push_back({from + static_cast<uint32_t>(at), to + static_cast<uint32_t>(at)});
     made.bytes.resize(at + member.bytes.size());
     std::copy(member.bytes.begin(), member.bytes.end(), made.bytes.begin() + static_cast<ptrdiff_t>(at));
     for (Relocation relocation : member.relocations) {

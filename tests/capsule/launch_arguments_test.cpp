@@ -70,6 +70,15 @@ TEST(LaunchArguments, PlacesAndSizesMayBeGiven) {
   EXPECT_EQ(at<int32_t>(a, 12), 5);
 }
 
+TEST(LaunchArguments, BytesThatNoMemberHoldsAreKnown) {
+  const Argument a = argument(
+      {{"struct", {"x", {{"i8", 7}}, {{"struct", {{{"i8", 1}}, {{"i32", 5}}}}, {"at", 16}}, {{"i32", 1}}}},
+       {"size", 40}});
+  EXPECT_EQ(a.uncovered, (std::vector<ByteRange>{{9, 16}, {17, 20}, {28, 40}}));
+  EXPECT_TRUE(argument({{"struct", {"x", {{"i64", 7}}}}}).uncovered.empty());
+  EXPECT_TRUE(argument({{"bytes", "00 00 00"}}).uncovered.empty());
+}
+
 TEST(LaunchArguments, TensorMapsHaveTheInnermostAxisFirst) {
   const Argument a = argument({{"tensor_map", "x"}, {"box", {16, 64}}, {"swizzle", 128}});
   ASSERT_EQ(a.relocations.size(), 1u);

@@ -69,6 +69,52 @@ TEST_F(Check, ValuesOfOnesOwnAreHeldAgainst) {
   EXPECT_NE(ran.out.find("3 elements of scale beyond the bound"), ran.out.npos) << ran.out;
 }
 
+/// A struct of 24 bytes by value: { float* y; int n; float scale; int shift; }.
+constexpr const char* scaled = R"(.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry scaled(.param .align 8 .b8 p[24]) {
+  .reg .pred %q; .reg .b32 %r<4>; .reg .f32 %f<3>; .reg .b64 %d<3>;
+  ld.param.u64 %d0, [p];
+  ld.param.v2.u32 {%r0, %r1}, [p+8];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %q, %r2, %r0;
+  @%q bra DONE;
+  mov.b32 %f1, %r1;
+  FURTHER
+  mul.wide.u32 %d1, %r2, 4;
+  add.s64 %d2, %d0, %d1;
+  st.global.f32 [%d2], %f1;
+DONE:
+  ret;
+}
+)";
+
+TEST_F(Check, ABytesOfAStructThatNoMemberHoldsIsNotTakenForZero) {
+  std::ofstream(folder / "scaled.json") << R"({"ptx": "scaled.ptx",
+    "tensors": {"y": {"dtype": "fp32", "shape": [4]}},
+    "launches": [{"function": "scaled", "grid": 1, "block": 4,
+                  "arguments": [{"struct": ["y", {"i32": 4}, {"f32": 1.5}]MORE}]}]})";
+  const auto run = [&](const std::string& further, const std::string& more) {
+    std::string ptx = scaled, launch = read_file(folder / "scaled.json");
+    ptx.replace(ptx.find("FURTHER"), 7, further);
+    launch.replace(launch.find("MORE"), 4, more);
+    std::ofstream(folder / "scaled.ptx") << ptx;
+    std::ofstream(folder / "run.json") << launch;
+    return run_assay("check run.json", folder);
+  };
+  const std::string reads = "ld.param.u32 %r3, [p+16]; cvt.rn.f32.s32 %f2, %r3; add.rn.f32 %f1, %f1, %f2;";
+  const Ran found = run(reads, R"(, "size": 24)");
+  EXPECT_EQ(found.status, 1) << found.out << found.err;
+  EXPECT_NE(found.out.find("depend on byte 16 of argument 0 (p), which no member of its struct covers"),
+            found.out.npos)
+      << found.out;
+  EXPECT_EQ(run("", R"(, "size": 24)").status, 0) << "nobody reads them";
+  const Ran short_one = run(reads, "");
+  EXPECT_EQ(short_one.status, 2) << short_one.out;
+  EXPECT_NE(short_one.err.find("16"), short_one.err.npos) << short_one.err;
+}
+
 /// The command of a "replay:" line, without "assay ".
 std::string replay_of(const std::string& text) {
   const std::string mark = "assay ";

@@ -45,6 +45,17 @@ void fields(Io& io, Relocation& x) {
   ASSAY_FIELD(tile_map);
 }
 
+/// Bytes [from, to) of an argument.
+struct ByteRange {
+  uint32_t from = 0, to = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+template <typename Io>
+void fields(Io& io, ByteRange& x) {
+  ASSAY_FIELD(from);
+  ASSAY_FIELD(to);
+}
+
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
@@ -59,6 +70,9 @@ struct Argument {
   std::vector<std::byte> bytes;
   std::vector<Relocation> relocations;  ///< their bytes are zero in `bytes`
   std::optional<double> rounded_from;   ///< of a float: the number that it stands for, where that is known
+  /// Of a struct written member by member: what no member holds, zero in `bytes`. A GPU gets there whatever
+  /// the host's stack held.
+  std::vector<ByteRange> uncovered;
 
   Argument() = default;
   Argument(const PointerArgument&);
@@ -101,6 +115,7 @@ void fields(Io& io, Argument& x) {
   ASSAY_FIELD(bytes);
   ASSAY_FIELD(relocations);
   ASSAY_FIELD(rounded_from);
+  ASSAY_LATER(uncovered);
 }
 
 /// Lists of arguments one after the other: those that every launch has, and those that some have between

@@ -109,6 +109,7 @@ void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& 
 void WrittenCheck::enter(const LaunchContext& context) {
   begin_code(context, facts_of);
   event_of_op_.clear();
+  leave_out_uncovered(context);
 }
 
 void WrittenCheck::begin_block(Block& block) {

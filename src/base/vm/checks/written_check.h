@@ -147,6 +147,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   Taken take(const Warp&, const Op&, const BytePlace&, uint32_t count);
   void give(const Warp&, const BytePlace&, uint32_t count, const Taken&);
   bool all_written(Warp&, const Op&, uint32_t mask);
+  void leave_out_uncovered(const LaunchContext&);
   void end_output(const Areas::Area&, const Place&);
 
   bool strict_, partial_;

@@ -1,4 +1,7 @@
 // States through memory: shared, local and global bytes, loads, stores, atomics, ldmatrix, cp.async.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -19,7 +22,41 @@ bool any_missing(const uint8_t* states, uint32_t count) {
   return found != 0;
 }
 
+bool is_parameter(uint64_t address) {
+  return address - parameter_base < variable_base - parameter_base;
+}
+
+/// "byte 52 of argument 0": the address is one of the parameter block.
+std::string argument_text(const Code& code, uint64_t address) {
+  const auto at = static_cast<int64_t>(address - parameter_base);
+  const auto& parameters = code.module->functions[static_cast<size_t>(code.entry)].parameters;
+  size_t i = parameters.size();
+  while (i-- > 1)
+    if (parameters[i].offset <= at) break;
+  return fmt::format("byte {} of argument {} ({}), which no member of its struct covers",
+                     at - parameters[i].offset, i, parameters[i].name);
+}
+
 }  // namespace
+
+/// What a launch file's structs leave open starts as never written, anew in each launch.
+void WrittenCheck::leave_out_uncovered(const LaunchContext& context) {
+  std::erase_if(areas_.areas(), [](const Areas::Area& area) { return area.base == parameter_base; });
+  const ptx::Function& entry = code_->module->functions[static_cast<size_t>(code_->entry)];
+  Areas::Area* made = nullptr;
+  for (size_t i = 0; i < context.launch->arguments.size(); ++i)
+    for (const auto& [from, to] : context.launch->arguments[i].uncovered) {
+      if (!made)
+        made =
+            &areas_.add("parameters", parameter_base,
+                        static_cast<uint64_t>(entry.parameters.back().offset + entry.parameters.back().bytes),
+                        1, written);
+      for (uint32_t at = from; at < to; ++at) {
+        const auto place = areas_.touch(*made, static_cast<uint64_t>(entry.parameters[i].offset) + at);
+        (*place.cells)[place.at] = never;
+      }
+    }
+}
 
 uint8_t* WrittenCheck::states_at(const Warp& warp, const BytePlace& at) {
   const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
@@ -41,8 +78,12 @@ uint32_t WrittenCheck::memory_event(const Warp& warp, const Op& op, const BytePl
                                     uint8_t state) {
   if (state == derived)
     if (const uint32_t known = stored_event(warp, at, byte)) return known;
-  const uint32_t made = make_event(warp, op, at.lane, memory_text(*block_, at.space, at.at + byte));
-  events_[made].elsewhere = partial_ && at.space != ptx::Space::shared && at.space != ptx::Space::local;
+  const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
+  const uint32_t made =
+      make_event(warp, op, at.lane,
+                 !in_block && is_parameter(at.at) ? argument_text(*code_, at.at + byte)
+                                                  : memory_text(*block_, at.space, at.at + byte));
+  events_[made].elsewhere = partial_ && !in_block && !is_parameter(at.at);
   return made;
 }
 
