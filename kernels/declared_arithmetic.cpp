@@ -202,6 +202,9 @@ void add_gsa_gradients(const ExpressionScope& scope, AdjointArithmetic& a) {
 
 /// Whose gradients of gates are sums of q dq - k dk, with dq and dk of three rounded operands each, and where
 /// q is rounded after its product with `scale`, before its decay, on its way into dL/dS.
+///   gate_prefix  the chunk's sum less a prefix: 63 additions each, three or four that put dg together (where
+///                the own token's decay does not act on what it reads, q dq is taken away again), 2^-24 each:
+///                130, and 131 with what gamma has beyond the first order.
 constexpr const char* kSumsOfGates = "triton-chunk";
 
 constexpr const char *kRecurrent = "fp32-recurrent", *kDelta = "triton-delta-chunk",
@@ -277,6 +280,7 @@ AdjointArithmetic declared_adjoint_arithmetic(const PlanDocument& plan, const Ex
   if (plan.arithmetic_preset == kRecurrent) add_fp32_gradients(scope, result);
   if (plan.arithmetic_preset == kSumsOfGates) {
     result.gate_sums = 4 * std::max(scope.variables.at("u"), 0x1p-10);
+    result.gate_prefix = 131 * 0x1p-24;
     result.adjoint.write += scope.variables.at("u");
   }
   if (plan.arithmetic_preset == kDelta || plan.arithmetic_preset == kKda)

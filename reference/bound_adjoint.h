@@ -18,6 +18,16 @@
 //   dg: e^{g} sum_v { (1 + d_t)(1 + gate_readout)(P + E)(M + F) - P M }.
 // A path of dg crosses the tokens j+1..t-1 in S, t by itself, t+1..i in G: a kernel may form it in any order
 // and grouping (as q_i w k_j (do_i v_j) without any state), as long as its factors stay below this product.
+// With `gate_sums` dg is made otherwise. q_s . dq_s - k_s . dk_s, of one channel, is what the pairs that
+// begin or end at s add to dg_s less what they add to dg_s+1, so that with e the last token of t's chunk
+//   dg_t = sum_{s=t..e} (q_s dq_s - k_s dk_s) + rowsum(S_e (.) e^{g_e+1} G_e+1),
+// off by `gate_sums` of |q_s||dq_s| + |k_s||dk_s|, both of absolute paths, s = t..e, and of dg's own paths.
+// `gate_prefix`: with x_s = fl(q_s dq_s - k_s dk_s), n tokens a chunk, A = sum of |x_s| over all of them, a
+// kernel makes that sum as (x_t - P_t) + W, P_t the sum from the chunk's start to t, W the chunk's. The x_s
+// of earlier tokens are the same numbers in P_t and in W and cancel to the bit. Each of the two sums is off
+// by gamma_{n-1} A, in any order; x_t - P_t, then W, then the product of the states are added, of magnitudes
+// of at most A, A, A + |dg|: in all, with A <= (1 + gate_sums) sum_s (|q_s||dq_s| + |k_s||dk_s|),
+//   (2 gamma_{n-1} + 3 u + ..) A + u |dg|.
 // Each output adds the error of its storage, as in bound.h. Operands that are rounded when they were scaled
 // cost dq, dk and dv what they cost there (`value_readout_scaled` for dv).
 //

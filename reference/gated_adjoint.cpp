@@ -125,21 +125,29 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
 }
 
 /// A gate's gradient that is made of sums to the chunk's end has the errors of all their terms, those of
-/// later pairs of tokens too, which cancel in it.
+/// later pairs of tokens too, which cancel in it. Where that sum is the chunk's less a prefix, the terms of
+/// earlier tokens cancel to the bit, and what the two sums were rounded by does not (bound_adjoint.h).
 void add_gate_sums(const AdjointProblem& f, const Slice& s, const std::vector<AdjointSums>& total) {
   const SliceInputs x = slice_inputs(f, s);
-  const int64_t chunk = f.model.arithmetic().state.chunk;
+  const AdjointArithmetic& a = f.model.arithmetic();
+  const int64_t K = f.K(), chunk = a.state.chunk > 0 ? a.state.chunk : std::max<int64_t>(s.tokens, 1);
   const bool per_channel = f.dg->mid.size() == f.dq->mid.size();
-  std::vector<double> terms(static_cast<size_t>(f.K()));
-  for (int64_t t = s.tokens; t-- > 0;) {
-    if (chunk > 0 && (t + 1) % chunk == 0) std::fill(terms.begin(), terms.end(), 0);
-    for (int64_t c = 0; c < f.K(); ++c) {
-      const auto i = static_cast<size_t>(t * f.K() + c);
-      const auto out = static_cast<size_t>(((s.first_row + t) * f.H() + s.h) * f.K() + c);
-      double& sum = terms[static_cast<size_t>(c)];
-      sum += std::fabs(x.q[i]) * total[i].dq_abs + std::fabs(x.k[i]) * total[i].dk_abs;
-      const size_t gate = per_channel ? out : out / static_cast<size_t>(f.K());
-      f.dg->bound[gate] += f.model.arithmetic().gate_sums * (sum + total[i].dg_abs) * (1 + 0x1p-20);
+  const auto term = [&](size_t i) {
+    return std::fabs(x.q[i]) * (total[i].dq_abs + total[i].dq_excess) +
+           std::fabs(x.k[i]) * (total[i].dk_abs + total[i].dk_excess);
+  };
+  for (int64_t first = 0; first < s.tokens; first += chunk) {
+    const int64_t end = std::min(s.tokens, first + chunk);
+    std::vector<double> whole(static_cast<size_t>(K)), later(static_cast<size_t>(K));
+    for (int64_t i = first * K; a.gate_prefix > 0 && i < end * K; ++i)
+      whole[static_cast<size_t>(i % K)] += term(static_cast<size_t>(i));
+    for (int64_t i = end * K; i-- > first * K;) {
+      const auto at = static_cast<size_t>(i), c = static_cast<size_t>(i % K),
+                 out = static_cast<size_t>(((s.first_row + i / K) * f.H() + s.h) * K + i % K);
+      later[c] += term(at);
+      const double sums = a.gate_sums * (later[c] + total[at].dg_abs),
+                   prefix = a.gate_prefix * ((1 + a.gate_sums) * whole[c] + total[at].dg_abs);
+      f.dg->bound[per_channel ? out : out / static_cast<size_t>(K)] += (sums + prefix) * (1 + 0x1p-20);
     }
   }
 }
@@ -254,7 +262,8 @@ void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
       f.dg->mid[gate] += sum.dg, f.dg->companion[gate] += sum.dg_abs, f.dg->bound[gate] += sum.dg_excess;
     }
   if (f.x.exclusive()) add_bonus(f, s);
-  if (f.dg && f.model.arithmetic().gate_sums > 0) add_gate_sums(f, s, total);
+  const AdjointArithmetic& a = f.model.arithmetic();
+  if (f.dg && (a.gate_sums > 0 || a.gate_prefix > 0)) add_gate_sums(f, s, total);
   finish_slice(f, s);
 }
 
