@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/properties.h"
+#include "kernels/proposed_arithmetic.h"
 #include "reports/html.h"
 #include "reports/markdown.h"
 #include "reports/print_fuzz.h"
@@ -20,6 +21,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/tile_map_bytes.h"
 #include "src/base/ptx/printable.h"
+#include "src/base/ptx/program.h"
 #include "src/base/ptx/rewrite.h"
 #include "src/binding/arrays.h"
 #include "src/binding/given_case.h"
@@ -305,6 +307,17 @@ json check(const Request& request) {
   return with_notes(v, {});
 }
 
+json arithmetic(const Request& request) {
+  std::vector<ptx::Module> modules;
+  for (const json& text : request.given.at("texts"))
+    modules.push_back(ptx::parse_functions(text.at("text").get_ref<const std::string&>(), text.at("path")));
+  const ProposedArithmetic proposal = propose_arithmetic(modules, request.given.value("operator", ""),
+                                                         request.given.value("declared", json()));
+  json made = to_json(proposal);
+  made["text"] = text_of(proposal);
+  return made;
+}
+
 json explicit_rounding(const Request& request) {
   return {{"text", ptx::make_rounding_explicit(request.given.at("text").get_ref<const std::string&>())}};
 }
@@ -358,6 +371,7 @@ const Operation kOperations[] = {
     {"trace", "where a non-finite element was born, what stands behind any", trace},
     {"replay", "a case from its token, with every property", replay},
     {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
+    {"arithmetic", "what modules may declare of their roundings", arithmetic},
     {"explicit_rounding", "PTX whose roundings an assembler keeps apart", explicit_rounding},
     {"operator", "its inputs, outputs and parameters", operator_of},
     {"fuzz", "a function of the caller's, on cases of an operator", fuzz_function},

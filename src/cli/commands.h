@@ -11,6 +11,7 @@ namespace assay::cli {
 /// Exit status beside 0 (pass) and 1 (finding).
 inline constexpr int kBadInputStatus = 2, kInternalErrorStatus = 3;
 
+void add_arithmetic(CLI::App& app, int& status);
 void add_list(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_inspect(CLI::App& app, int& status);

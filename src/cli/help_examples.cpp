@@ -47,6 +47,9 @@ constexpr HelpRow kRows[] = {
     {"decode",
      "  assay decode mine.ptx\n"
      "  assay decode mine.ptx --signatures\n"},
+    {"arithmetic",
+     "  assay arithmetic mine.ptx --operator gla\n"
+     "  assay arithmetic mine.ptx --operator gla --declared triton-chunk\n"},
     {"check",
      "  assay check launch.json --size rows=8,columns=1000\n"
      "  assay check scan.capsule --expect outputs.npz --tolerance 1e-3\n"},

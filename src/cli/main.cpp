@@ -120,9 +120,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   int status = 0;
-  for (const auto add :
-       {add_list, add_verify, add_inspect, add_fuzz, add_defects, add_mutate, add_trace, add_replay,
-        add_sweep, add_report, add_merge, add_decode, add_check, add_run, add_watch, add_capsule})
+  for (const auto add : {add_list, add_verify, add_inspect, add_fuzz, add_defects, add_mutate, add_trace,
+                         add_replay, add_sweep, add_report, add_merge, add_decode, add_arithmetic, add_check,
+                         add_run, add_watch, add_capsule})
     add(app, status);
   for (CLI::App* command : app.get_subcommands({})) {
     command->add_flag_callback("--wide", Console::set_wide,

@@ -273,7 +273,7 @@ TEST(Cli, EveryCommandsHelpEndsWithTwoExamplesOfIt) {
   const ScratchFolder here;
   for (const std::string command :
        {"list", "verify", "inspect", "fuzz", "defects", "mutate", "trace", "replay", "sweep", "report",
-        "decode", "check", "run", "capsule", "merge"}) {
+        "decode", "arithmetic", "check", "run", "capsule", "merge"}) {
     const std::string help = run_assay(command + " --help", here).out;
     const size_t examples = help.find("Examples:\n");
     ASSERT_NE(examples, help.npos) << command;
