@@ -49,7 +49,8 @@ TEST(Decode, ListsWhatTheMachineLacksAndGoesOn) {
   std::ofstream(folder / "k.ptx") << with("tcgen05.wait::ld.sync.aligned;");
   const Ran ran = run_assay("decode k.ptx", folder);
   EXPECT_EQ(ran.status, 1) << ran.err;
-  EXPECT_NE(ran.out.find("tcgen05.wait::ld.sync.aligned  1 times, first on line 12"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("tcgen05.wait::ld.sync.aligned  1 times, first on line 12"), ran.out.npos)
+      << ran.out;
   EXPECT_NE(ran.out.find("ret"), ran.out.npos);
 }
 
