@@ -43,7 +43,7 @@ std::string render_github_annotations(const json& result) {
                        escaped(fmt::format("{}\n{}", headline_of(*v), text_of(*v, "replay")), false));
   }
   if (const std::string shortfall = shortfall_of(result); !shortfall.empty())
-    out += fmt::format("::warning title=assay::{}\n", escaped(shortfall, false));
+    out += fmt::format("::error title=assay::{}\n", escaped(shortfall, false));
   return out;
 }
 

@@ -65,8 +65,9 @@ std::string fuzz_part(const json& run) {
   if (kernels.size() > kNamed) names = fmt::format("{} kernels", kernels.size());
   const json& findings = field_of(run, "findings");
   std::string out =
-      fmt::format("# fuzz {}: {} cases, {} passed, {} findings, {} undecided, {} out of domain\n\n", names,
-                  short_field(run, "cases"), short_field(run, "passed"), findings.size(),
+      fmt::format("# fuzz {}: {} case{}, {} passed, {} finding{}, {} undecided, {} out of domain\n\n", names,
+                  short_field(run, "cases"), count_of(run, "cases") == 1 ? "" : "s",
+                  short_field(run, "passed"), findings.size(), findings.size() == 1 ? "" : "s",
                   short_field(run, "undecided"), short_field(run, "domain"));
   out += fmt::format("Backend {}, seed {}, {} s.\n\n", escape_markdown(text_of(run, "backend")),
                      escape_markdown(text_of(run, "seed")), short_field(run, "seconds"));

@@ -62,6 +62,10 @@ std::string case_text(const Verification& v) {
 std::string reason(const Verification& v) {
   const std::vector<std::string> parts = faults_of(v);
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
+  const auto empty = [](const OutputComparison& o) { return o.elements == 0; };
+  if (!v.outputs.empty() && std::all_of(v.outputs.begin(), v.outputs.end(), empty) &&
+      v.expected_outputs.empty())
+    return "no output has an element: nothing was compared";
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
   if (v.program && v.outputs.empty())
     return v.checks && !v.checks->ran.empty()
@@ -71,6 +75,20 @@ std::string reason(const Verification& v) {
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
   return fmt::format("every element is within its proved bound{}{}", peer,
                      v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");
+}
+
+/// Of a pass: what a kernel with a state may take that the case did not give it. Empty: nothing.
+std::string left_out(const Verification& v) {
+  const bool has_state = std::any_of(v.outputs.begin(), v.outputs.end(),
+                                     [](const OutputComparison& o) { return o.name == "final_state"; });
+  if (v.verdict != Verdict::pass || v.token.empty() || !has_state) return "";
+  std::vector<std::string_view> parts;
+  if (!v.case_.initial_state || v.case_.without.contains("initial_state")) parts.push_back("initial state");
+  if (v.case_.cu_seqlens.empty()) parts.push_back("packed sequences");
+  if (v.case_.direction == Direction::forward) parts.push_back("gradients");
+  if (parts.empty()) return "";
+  return fmt::format("not in this case: {}; assay fuzz draws what the kernel takes of them",
+                     fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -86,6 +104,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
   for (const Section* section : sections_of_console()) section->print(console, v, depth);
   console.line("");
   for (const Section* section : sections_of_notes()) section->note(console, v);
+  if (const std::string text = left_out(v); !text.empty()) console.prose(text);
   console.line(fmt::format("replay: {}", Console::command(v.replay)));
 }
 

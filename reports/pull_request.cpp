@@ -70,13 +70,13 @@ std::string heading(const json& result, const std::vector<const json*>& findings
                                               known ? "new findings" : "findings");
   if (known > 0) out += fmt::format(", {} known", known);
   if (text_of(result, "kind") != "fuzz") return out + "\n\n";
-  out +=
-      fmt::format("\n\n{} cases of {} on {}, {} s, seed {}: {} passed, {} undecided, {} out of domain.\n\n",
-                  short_decimal(field_of(result, "cases")),
-                  counted(field_of(result, "kernels").size(), "kernel", "kernels"),
-                  escape_markdown(text_of(result, "backend")), short_decimal(field_of(result, "seconds")),
-                  text_of(result, "seed"), short_decimal(field_of(result, "passed")),
-                  short_decimal(field_of(result, "undecided")), short_decimal(field_of(result, "domain")));
+  out += fmt::format(
+      "\n\n{} of {} on {}, {} s, seed {}: {} passed, {} undecided, {} out of domain.\n\n",
+      count_of(result, "cases") == 1 ? "1 case" : short_decimal(field_of(result, "cases")) + " cases",
+      counted(field_of(result, "kernels").size(), "kernel", "kernels"),
+      escape_markdown(text_of(result, "backend")), short_decimal(field_of(result, "seconds")),
+      text_of(result, "seed"), short_decimal(field_of(result, "passed")),
+      short_decimal(field_of(result, "undecided")), short_decimal(field_of(result, "domain")));
   if (const json& checkout = field_or_null(result, "checkout"); checkout.is_object())
     out += fmt::format(
         "Of {}{}{}.\n\n", code(text_of(checkout, "commit").substr(0, 12)),
@@ -146,6 +146,11 @@ std::string render_pull_request(const json& result) {
   const std::vector<const json*> findings = findings_in(result);
   std::string out = heading(result, findings);
   if (!findings.empty()) out += table(findings);
+  const auto of_a_file = [](const json* v) {
+    return text_of(*v, "replay").find(" --ptx ") != std::string::npos;
+  };
+  if (std::any_of(findings.begin(), findings.end(), of_a_file))
+    out += "Build the PTX that a replay line names before running it.\n\n";
   out += gone_part(result);
   size_t shown = 0;
   for (; shown < findings.size(); ++shown) {

@@ -56,9 +56,13 @@ void write_report(const nlohmann::json& result, const std::filesystem::path& out
   for (const auto& [name, text] : files) {
     std::ofstream file(out_dir / name, std::ios::binary);
     file << text;
-    if (!file.flush())
-      throw BadInput(fmt::format("{}: cannot write this file; check its folder's rights and free space",
-                                 (out_dir / name).string()));
+    file.close();
+    if (file) continue;
+    // No half of a result is left behind.
+    if (std::filesystem::is_regular_file(out_dir / name, failed))
+      std::filesystem::remove(out_dir / name, failed);
+    throw BadInput(fmt::format("{}: cannot write this file; check its folder's rights and free space",
+                               (out_dir / name).string()));
   }
 }
 

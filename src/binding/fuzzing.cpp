@@ -23,7 +23,8 @@ class TellingListener : public Listener {
  public:
   explicit TellingListener(const Request& request) : request_(request) {}
   void progress(const FuzzProgress& p) override {
-    request_.tell(fmt::format("{} cases, {} findings{}, {:.0f} s", p.cases, p.findings,
+    request_.tell(fmt::format("{} case{}, {} finding{}{}, {:.0f} s", p.cases, p.cases == 1 ? "" : "s",
+                              p.findings, p.findings == 1 ? "" : "s",
                               p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
   }
   void found(const Verification& v) override { request_.tell(fmt::format("found {}  {}", v.cause, v.token)); }

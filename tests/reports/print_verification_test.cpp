@@ -80,5 +80,24 @@ TEST(PrintVerification, OnlyWhatTheCaseDepartsInIsSaidOfIt) {
   EXPECT_FALSE(holds(text_of(v), ", initial state")) << text_of(v);
 }
 
+TEST(PrintVerification, APassSaysWhatTheCaseLeftOut) {
+  json v = test::passed_verification();
+  v["outputs"][0]["name"] = "final_state";
+  v["case"]["cu_seqlens"] = json::array(), v["case"]["initial_state"] = false,
+  v["case"]["direction"] = "forward";
+  EXPECT_TRUE(holds(text_of(v), "not in this case: initial state, packed sequences, gradients; assay fuzz"))
+      << text_of(v);
+  v["case"]["initial_state"] = true, v["case"]["direction"] = "both";
+  EXPECT_TRUE(holds(text_of(v), "not in this case: packed sequences; assay fuzz")) << text_of(v);
+  v["case"]["cu_seqlens"] = {0, 15, 80};
+  EXPECT_FALSE(holds(text_of(v), "not in this case")) << text_of(v);
+}
+
+TEST(PrintVerification, APassOfNoElementIsSaidToBeOne) {
+  json v = test::passed_verification();
+  for (json& output : v["outputs"]) output["elements"] = 0;
+  EXPECT_TRUE(text_of(v).starts_with("PASS  no output has an element: nothing was compared\n")) << text_of(v);
+}
+
 }  // namespace print_verification_test
 }  // namespace assay

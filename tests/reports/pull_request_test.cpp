@@ -74,6 +74,13 @@ TEST(PullRequest, HostileTextsStayTexts) {
   EXPECT_NE(text.find("\nx ``` </details>\n`````"), std::string::npos) << text;
 }
 
+TEST(PullRequest, ReplayLinesOfAFileSayThatItIsBuiltFirst) {
+  json v = test::nan_verification();
+  EXPECT_EQ(render_pull_request(v).find("Build the PTX"), std::string::npos);
+  v["replay"] = "assay replay --ptx build/mine.ptx --plan plan.json mine/T3";
+  EXPECT_EQ(count(render_pull_request(v), "Build the PTX that a replay line names"), 1u);
+}
+
 TEST(PullRequest, RefusesWhatIsNoResult) {
   EXPECT_THROW(render_pull_request(json::array()), BadInput);
 }

@@ -1,9 +1,11 @@
 #include "reports/write_report.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -228,6 +230,25 @@ TEST_F(WriteReport, NamesTheFolderThatCannotBeMade) {
     EXPECT_NE(std::string(error.what()).find("file/below: cannot make this folder"), std::string::npos)
         << error.what();
   }
+}
+
+/// A file may grow to 100 bytes only, as on a disk that is full.
+TEST_F(WriteReport, LeavesNoHalfOfAFileBehind) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto heard = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {100, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string refusal;
+  try {
+    write_report(test::fuzz_run(2), folder_ / "full");
+  } catch (const BadInput& e) {
+    refusal = e.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, heard);
+  EXPECT_NE(refusal.find("index.html: cannot write this file"), std::string::npos) << refusal;
+  EXPECT_TRUE(fs::is_empty(folder_ / "full"));
 }
 
 TEST_F(WriteReport, WritesNothingForADocumentThatIsNoResult) {
