@@ -146,18 +146,36 @@ struct Classes {
   c.negative = -((w >> (f.fraction_bits + f.exponent_bits)) & 1);
 }
 
-/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows, `b` of one
-/// column.
-template <int count>
-[[gnu::always_inline]] inline void override_specials(const Formats& f, const int32_t* a, const int32_t* b,
-                                                     const int32_t* c_word, int32_t* d_word) {
+/// One column of B for eight rows of A: element i of all of them lies at 8 i, or, where each row has `own`
+/// ones (of a sparse A), at 16 i and behind it.
+template <bool own>
+struct ColumnOfB {
+  const int32_t *word, *significand, *exponent;
+  [[gnu::always_inline]] static Lanes at(const int32_t* of, int i) {
+    if constexpr (own)
+      return *reinterpret_cast<const Lanes*>(of + 16 * i);
+    else
+      return Lanes{} + of[8 * i];
+  }
+  /// From element i and of row `row` on.
+  ColumnOfB from(int i, int row) const {
+    const int by = own ? 16 * i + row : 8 * i;
+    return {word + by, significand + by, exponent + by};
+  }
+};
+
+/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows.
+template <int count, bool own>
+[[gnu::always_inline]] inline void override_specials(const Formats& f, const int32_t* a,
+                                                     const ColumnOfB<own>& b, const int32_t* c_word,
+                                                     int32_t* d_word) {
   const Lanes none{};
   Classes c, x, y;
   classify(f.sum, *reinterpret_cast<const Lanes*>(c_word), c);
   Lanes nan = c.nan, plus = c.infinite & ~c.negative, minus = c.infinite & c.negative;
   for (int i = 0; i < count; i++) {
     classify(f.a, *reinterpret_cast<const Lanes*>(a + 16 * i), x);
-    classify(f.b, none + b[8 * i], y);
+    classify(f.b, b.at(b.word, i), y);
     const Lanes infinite = x.infinite | y.infinite, negative = x.negative ^ y.negative;
     nan |= x.nan | y.nan | (infinite & (x.zero | y.zero));
     plus |= infinite & ~negative;
@@ -175,11 +193,11 @@ template <int count>
 }
 
 /// One step over `count` products (at most 32) of eight rows `a` for one column: c_word -> d_word.
-template <int count>
+template <int count, bool own>
 [[gnu::always_inline]] inline void column_step(const SumRule& rule, const Formats& f,
                                                const int32_t* a_significand, const int32_t* a_exponent,
-                                               const int32_t* b_significand, const int32_t* b_exponent,
-                                               const int32_t* c_word, int32_t* d_word) {
+                                               const ColumnOfB<own>& b, const int32_t* c_word,
+                                               int32_t* d_word) {
   alignas(32) int32_t c_significand[8], c_exponent[8];
   decode_words(f.sum, 8, c_word, c_significand, c_exponent);
   const auto* c_exponents = reinterpret_cast<const Lanes*>(c_exponent);
@@ -191,7 +209,7 @@ template <int count>
   largest = c_exponents[0] > largest ? c_exponents[0] : largest;
 #pragma GCC unroll 32
   for (int i = 0; i < count; i++) {
-    const Lanes e = a_exponents(i) + b_exponent[8 * i];
+    const Lanes e = a_exponents(i) + b.at(b.exponent, i);
     largest = e > largest ? e : largest;
   }
   // |product| < 2^(2 + its fraction bits), moved to F fraction bits: below 2^(F + 2) <= 2^27. Eight of them
@@ -201,10 +219,10 @@ template <int count>
   Lanes sums[2] = {zero, zero};
 #pragma GCC unroll 32
   for (int i = 0; i < count; i++) {
-    const Lanes product = a_significands(i) * b_significand[8 * i];
+    const Lanes product = a_significands(i) * b.at(b.significand, i);
     const Lanes negative = product >> 31;
     Lanes kept = (product ^ negative) - negative;
-    cut(kept, up, largest - (a_exponents(i) + b_exponent[8 * i]));
+    cut(kept, up, largest - (a_exponents(i) + b.at(b.exponent, i)));
     sums[(i >> 3) & 1] += (kept ^ negative) - negative;
   }
   const Lanes c_negative = c_significands[0] >> 31;
@@ -219,21 +237,20 @@ inline bool is_special(const ElementFormat& sum, int32_t word) {
   return (word & mask) == mask;
 }
 
-/// All columns. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its
-/// Inf; the caller comes back with `special`.
-template <int k, int per_step>
-[[gnu::always_inline]] inline bool all_columns(const SumRule& rule, const Formats& f, bool special,
-                                               MatrixTile& m) {
-  for (int at = 0; at < 128; at += 8) {
+/// Column n. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
+/// the caller comes back with `special`.
+template <int k, int per_step, bool own>
+[[gnu::always_inline]] inline bool sum_column(const SumRule& rule, const Formats& f, bool special, int n,
+                                              const ColumnOfB<own>& b, MatrixTile& m) {
+  for (int row = 0; row < 16; row += 8) {
     alignas(32) int32_t between[2][8];
-    const int n = at / 16, row = at % 16;
-    const int32_t* c = m.c + at;
+    const int32_t* c = m.c + 16 * n + row;
     for (int i = 0; i < k; i += per_step) {
       const bool last = i + per_step >= k;
-      int32_t* d = last ? m.d + at : between[i / per_step % 2];
+      int32_t* d = last ? m.d + 16 * n + row : between[i / per_step % 2];
       column_step<per_step>(rule, f, m.a_significand + 16 * i + row, m.a_exponent + 16 * i + row,
-                            m.b_significand + 8 * i + n, m.b_exponent + 8 * i + n, c, d);
-      if (special) override_specials<per_step>(f, m.a + 16 * i + row, m.b + 8 * i + n, c, d);
+                            b.from(i, row), c, d);
+      if (special) override_specials<per_step>(f, m.a + 16 * i + row, b.from(i, row), c, d);
       c = d;
       if (!special && !last)
         for (int j = 0; j < 8; j++)
@@ -243,37 +260,57 @@ template <int k, int per_step>
   return true;
 }
 
+/// The columns of B that the rows of a sparse A have, [i][row]; null: A has all.
+using Kept = const uint8_t (*)[16];
+
 template <int k, int per_step>
-[[gnu::always_inline]] inline bool sum_columns(const SumRule& rule, const Formats& f, MatrixTile& m) {
+[[gnu::always_inline]] inline bool sum_columns(const SumRule& rule, const Formats& f, Kept kept,
+                                               MatrixTile& m) {
   if (m.a_is_new) m.a_special = decode_words(f.a, 16 * k, m.a, m.a_significand, m.a_exponent);
   m.a_is_new = false;
-  bool special = m.a_special | decode_words(f.b, k * 8, m.b, m.b_significand, m.b_exponent);
+  bool special = m.a_special;
   for (int i = 0; i < 128; i++) special |= is_special(f.sum, m.c[i]);
-  for (bool done = false; !done; special = true) done = all_columns<k, per_step>(rule, f, special, m);
+  if (!kept) special |= decode_words(f.b, k * 8, m.b, m.b_significand, m.b_exponent);
+  for (int n = 0; n < 8; n++) {
+    if (!kept) {
+      const ColumnOfB<false> b{m.b + n, m.b_significand + n, m.b_exponent + n};
+      for (bool done = false; !done; special |= !done)
+        done = sum_column<k, per_step>(rule, f, special, n, b, m);
+      continue;
+    }
+    alignas(32) int32_t word[k * 16], significand[k * 16], exponent[k * 16];
+    for (int i = 0; i < k; i++)
+      for (int row = 0; row < 16; row++) word[i * 16 + row] = m.b[kept[i][row] * 8 + n];
+    special |= decode_words(f.b, k * 16, word, significand, exponent);
+    const ColumnOfB<true> b{word, significand, exponent};
+    for (bool done = false; !done; special |= !done)
+      done = sum_column<k, per_step>(rule, f, special, n, b, m);
+  }
   return true;
 }
 
 /// The shapes that exist; any other goes element by element.
 [[gnu::target_clones("avx2", "default")]] bool sum_columns(const SumRule& rule, const Formats& f, int k,
-                                                           MatrixTile& m) {
+                                                           Kept kept, MatrixTile& m) {
   const int per_step = rule.products_per_step;
-  if (k == 16 && per_step >= 16) return sum_columns<16, 16>(rule, f, m);
-  if (k == 16 && per_step == 8) return sum_columns<16, 8>(rule, f, m);
-  if (k == 8 && per_step >= 8) return sum_columns<8, 8>(rule, f, m);
-  if (k == 8 && per_step == 4) return sum_columns<8, 4>(rule, f, m);
-  if (k == 4 && per_step >= 4) return sum_columns<4, 4>(rule, f, m);
-  if (k == 32 && per_step == 32) return sum_columns<32, 32>(rule, f, m);
-  if (k == 32 && per_step == 16) return sum_columns<32, 16>(rule, f, m);
+  if (k == 16 && per_step >= 16) return sum_columns<16, 16>(rule, f, kept, m);
+  if (k == 16 && per_step == 8) return sum_columns<16, 8>(rule, f, kept, m);
+  if (k == 8 && per_step >= 8) return sum_columns<8, 8>(rule, f, kept, m);
+  if (k == 8 && per_step == 4) return sum_columns<8, 4>(rule, f, kept, m);
+  if (k == 4 && per_step >= 4) return sum_columns<4, 4>(rule, f, kept, m);
+  if (k == 32 && per_step == 32) return sum_columns<32, 32>(rule, f, kept, m);
+  if (k == 32 && per_step == 16) return sum_columns<32, 16>(rule, f, kept, m);
   return false;
 }
 
-void sum_elements(const TensorCoreModel& model, const MatrixForm& form, MatrixTile& m) {
+void sum_elements(const TensorCoreModel& model, const MatrixForm& form, Kept kept, MatrixTile& m) {
   for (int row = 0; row < 16; row++) {
     uint32_t of_row[MatrixTile::most_k];
     for (int i = 0; i < form.k; i++) of_row[i] = static_cast<uint32_t>(m.a[i * 16 + row]);
     for (int n = 0; n < 8; n++) {
       uint32_t column[MatrixTile::most_k];
-      for (int i = 0; i < form.k; i++) column[i] = static_cast<uint32_t>(m.b[i * 8 + n]);
+      for (int i = 0; i < form.k; i++)
+        column[i] = static_cast<uint32_t>(m.b[(kept ? kept[i][row] : i) * 8 + n]);
       m.d[n * 16 + row] =
           static_cast<int32_t>(dot(model, form, of_row, column, static_cast<uint32_t>(m.c[n * 16 + row])));
     }
@@ -281,12 +318,14 @@ void sum_elements(const TensorCoreModel& model, const MatrixForm& form, MatrixTi
 }
 
 /// PTX ISA, mma with integers: exact, wrapping around in 32 bits or clamped to them.
-[[gnu::target_clones("avx2", "default")]] void multiply_integers(const MatrixForm& form, MatrixTile& m) {
+[[gnu::target_clones("avx2", "default")]] void multiply_integers(const MatrixForm& form, Kept kept,
+                                                                 MatrixTile& m) {
   for (int n = 0; n < 8; n++) {
     // |sum of products| <= 64 * 2^16: exact in 32 bits
     int32_t sums[16] = {};
     for (int i = 0; i < form.k; i++)
-      for (int row = 0; row < 16; row++) sums[row] += m.a[i * 16 + row] * m.b[i * 8 + n];
+      for (int row = 0; row < 16; row++)
+        sums[row] += m.a[i * 16 + row] * m.b[(kept ? kept[i][row] : i) * 8 + n];
     for (int row = 0; row < 16; row++) {
       int64_t exact = int64_t{m.c[n * 16 + row]} + sums[row];
       if (form.saturate) exact = std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX);
@@ -295,21 +334,27 @@ void sum_elements(const TensorCoreModel& model, const MatrixForm& form, MatrixTi
   }
 }
 
+void multiply(const TensorCoreModel& model, const MatrixForm& form, Kept kept, MatrixTile& m);
+
 /// fp8 by way of f16 (SumRule::widened).
-void multiply_widened(const TensorCoreModel& model, MatrixForm form, MatrixTile& m) {
+void multiply_widened(const TensorCoreModel& model, MatrixForm form, Kept kept, MatrixTile& m) {
   MatrixTile wide;
+  uint8_t wide_kept[MatrixTile::most_k][16];
   for (int i = 0; i < form.k; i++) {
     const int at = widened_place(form.k, i);
     for (int row = 0; row < 16; row++)
       wide.a[at * 16 + row] =
           static_cast<int32_t>(widen_to_f16(form.a, static_cast<uint32_t>(m.a[i * 16 + row])));
-    for (int n = 0; n < 8; n++)
+    if (kept) std::copy_n(kept[i], 16, wide_kept[at]);
+    for (int n = 0; n < 8 && !kept; n++)
       wide.b[at * 8 + n] = static_cast<int32_t>(widen_to_f16(form.b, static_cast<uint32_t>(m.b[i * 8 + n])));
   }
+  for (int i = 0; i < 2 * form.k * 8 && kept; i++)
+    wide.b[i] = static_cast<int32_t>(widen_to_f16(form.b, static_cast<uint32_t>(m.b[i])));
   std::fill_n(wide.c, 128, 0);
   form.a = form.b = Element::f16;
   form.split = static_cast<uint8_t>(form.k / 2);
-  multiply(model, form, wide);
+  multiply(model, form, kept ? wide_kept : nullptr, wide);
   for (int i = 0; i < 128; i++)
     m.d[i] = static_cast<int32_t>(
         add_nearest(form.sum, static_cast<uint32_t>(wide.d[i]), static_cast<uint32_t>(m.c[i])));
@@ -403,15 +448,29 @@ bool sum_in_floats(const SumRule& rule, const MatrixForm& form, MatrixTile& m) {
                              m);
 }
 
+void multiply(const TensorCoreModel& model, const MatrixForm& form, Kept kept, MatrixTile& m) {
+  if (format_of(form.sum).integer) return multiply_integers(form, kept, m);
+  const SumRule rule = sum_rule(model, form);
+  if (rule.widened) return multiply_widened(model, form, kept, m);
+  const Formats formats{format_of(form.a), format_of(form.b), format_of(form.sum)};
+  if (!kept && plain(model) && sum_in_floats(rule, form, m)) return;
+  if (!plain(model) || !sum_columns(rule, formats, form.k, kept, m)) sum_elements(model, form, kept, m);
+}
+
 }  // namespace
 
 void multiply(const TensorCoreModel& model, const MatrixForm& form, MatrixTile& m) {
-  if (format_of(form.sum).integer) return multiply_integers(form, m);
-  const SumRule rule = sum_rule(model, form);
-  if (rule.widened) return multiply_widened(model, form, m);
-  const Formats formats{format_of(form.a), format_of(form.b), format_of(form.sum)};
-  if (plain(model) && sum_in_floats(rule, form, m)) return;
-  if (!plain(model) || !sum_columns(rule, formats, form.k, m)) sum_elements(model, form, m);
+  multiply(model, form, nullptr, m);
+}
+
+void multiply_kept(const TensorCoreModel& model, const MatrixForm& form, const uint32_t* metadata,
+                   MatrixTile& m) {
+  const MatrixForm dense = form.kept();
+  uint8_t kept[MatrixTile::most_k][16];
+  for (int i = 0; i < dense.k; ++i)
+    for (int row = 0; row < 16; ++row)
+      kept[i][row] = static_cast<uint8_t>(sparse_column(form, metadata, row, i));
+  multiply(model, dense, kept, m);
 }
 
 }  // namespace assay::vm

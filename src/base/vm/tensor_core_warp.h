@@ -7,12 +7,12 @@
 
 namespace assay::vm {
 
-/// Operands as words: patterns of floats (low bits), values of integers. A is [k][16], B [k][8], C and D
-/// [8][16]: the rows of a column side by side.
+/// Operands as words: patterns of floats (low bits), values of integers. A is [k][16], B [k][8] (of a sparse
+/// form twice as many k), C and D [8][16]: the rows of a column side by side.
 struct MatrixTile {
   static constexpr int most_k = 64;
   alignas(64) int32_t a[most_k * 16];
-  alignas(64) int32_t b[most_k * 8], c[8 * 16], d[8 * 16];
+  alignas(64) int32_t b[2 * most_k * 8], c[8 * 16], d[8 * 16];
   // The decoded forms of A are kept from tile to tile: values, where floats are exact (LaneKit::sum_tile),
   // or significands with their signs, value = significand * 2^(exponent - fraction bits). The exponents of
   // both are the same, of a zero -4096.
@@ -43,5 +43,8 @@ void store_sum(const MatrixForm&, const MatrixTile&, uint32_t* const* d);
 
 /// d = a b + c. Every form but f64.
 void multiply(const TensorCoreModel&, const MatrixForm&, MatrixTile&);
+/// The same of a sparse form, whose A has half of k: in each row the products that it has, in the steps of
+/// the dense form with as many.
+void multiply_kept(const TensorCoreModel&, const MatrixForm&, const uint32_t* metadata, MatrixTile&);
 
 }  // namespace assay::vm

@@ -6,7 +6,6 @@
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
-#include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/rows/matrix_operands.h"
 #include "src/base/vm/rows/warp_rows.h"
@@ -59,43 +58,6 @@ bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
   return true;
 }
 
-/// mma.sp: each element of D is the sum of the products that its row of A has; on a tensor core in the steps
-/// of a dense form with as many.
-bool multiply_sparse(Warp& warp, const Op& op, uint32_t mask) {
-  if (!whole_warp(warp, op, mask)) return false;
-  const MatrixElements elements(warp, op);
-  const MatrixForm& form = elements.form();
-  const MatrixForm dense = form.kept();
-  const auto pattern = [&](Element element, const ElementPlace& at) {
-    const int bits = format_of(element).bits;
-    const uint32_t word = warp.word(op.slots[at.slot])[at.lane] >> at.bit;
-    return bits == 32 ? word : word & ((1u << bits) - 1);
-  };
-  uint32_t results[4][32] = {};
-  elements.each_sum([&](int row, int n, const ElementPlace& at) {
-    uint32_t a[MatrixTile::most_k], b[MatrixTile::most_k];
-    int64_t integers = 0;
-    for (int i = 0; i < dense.k; ++i) {
-      a[i] = pattern(form.a, elements.a(row, i));
-      b[i] = pattern(form.b, elements.b(elements.column_of_a(row, i), n));
-      if (form.sum == Element::s32)
-        integers +=
-            static_cast<int64_t>(value_of(form.a, a[i])) * static_cast<int64_t>(value_of(form.b, b[i]));
-    }
-    const uint32_t c = pattern(form.sum, elements.c(row, n));
-    if (form.sum == Element::s32) {
-      integers += static_cast<int32_t>(c);
-      if (form.saturate) integers = std::clamp<int64_t>(integers, INT32_MIN, INT32_MAX);
-      results[at.slot][at.lane] = static_cast<uint32_t>(integers);
-    } else {
-      results[at.slot][at.lane] |= dot(*warp.block->context->tensor_core, dense, a, b, c) << at.bit;
-    }
-  });
-  for (int i = 0; i < form.sum_registers(); ++i)
-    std::memcpy(warp.word(op.slots[i]), results[i], sizeof results[i]);
-  return true;
-}
-
 bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixForm form = MatrixForm::of(op.immediate);
@@ -107,18 +69,22 @@ bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   for (int i = sums; i < op.slot_count; ++i) source[i] = warp.word(op.slots[i]);
   const uint32_t *const *a = source + sums, *const *b = a + form.a_registers(),
                         *const *c = b + form.b_registers();
+  const uint32_t* metadata = source[op.slot_count - 1];  // of a sparse A
   // D may lie in the registers of A, B or C: written when all is read.
   alignas(64) uint32_t results[16][32];
   uint32_t* d[16];
   for (int i = 0; i < sums; ++i) d[i] = results[i];
   MatrixTile tile;
   for (int block = 0; block < blocks; ++block) {
-    load_a(form, a + block * a_registers, tile);
+    load_a(form.sparse ? form.kept() : form, a + block * a_registers, tile);
     for (int t = 0; t < form.tiles; ++t) {
       const int at = (block * form.tiles + t) * sum_registers;
       load_b(form, b + t * b_registers, tile);
       load_sum(form, c + at, tile);
-      multiply(*warp.block->context->tensor_core, form, tile);
+      if (form.sparse)
+        multiply_kept(*warp.block->context->tensor_core, form, metadata, tile);
+      else
+        multiply(*warp.block->context->tensor_core, form, tile);
       store_sum(form, tile, d + at);
     }
   }
@@ -230,7 +196,8 @@ void add_matrix_rows(std::vector<Row>& rows) {
   for (const auto& form : forms) add("mma.sync.aligned.", form.dense, form, multiply_fragments);
   // With unordered metadata (.sp) and in the order of k, which is what valid ones have.
   for (const auto& form : forms)
-    if (form.sparse) add("mma.{sp,sp::ordered_metadata}.sync.aligned.", form.sparse, form, multiply_sparse);
+    if (form.sparse)
+      add("mma.{sp,sp::ordered_metadata}.sync.aligned.", form.sparse, form, multiply_fragments);
 }
 
 }  // namespace assay::vm

@@ -96,29 +96,6 @@ bool outside(Warp& warp, const Op& op, char operand, uint64_t address) {
                            warp.block->shared_bytes));
 }
 
-/// The products that the rows of a sparse A have, in the steps of the dense form with as many.
-void multiply_kept(const TensorCoreModel& model, const MatrixForm& form, const uint32_t* metadata,
-                   MatrixTile& tile) {
-  const MatrixForm dense = form.kept();
-  for (int row = 0; row < 16; ++row) {
-    int columns[MatrixTile::most_k];
-    for (int i = 0; i < dense.k; ++i) columns[i] = sparse_column(form, metadata, row, i);
-    for (int n = 0; n < 8; ++n) {
-      uint32_t a[MatrixTile::most_k], b[MatrixTile::most_k];
-      int64_t integers = tile.c[n * 16 + row];
-      for (int i = 0; i < dense.k; ++i) {
-        const int32_t a_word = tile.a[i * 16 + row], b_word = tile.b[columns[i] * 8 + n];
-        a[i] = static_cast<uint32_t>(a_word), b[i] = static_cast<uint32_t>(b_word);
-        if (form.sum == Element::s32) integers += int64_t{a_word} * b_word;
-      }
-      if (form.saturate) integers = std::clamp<int64_t>(integers, INT32_MIN, INT32_MAX);
-      tile.d[n * 16 + row] = static_cast<int32_t>(
-          form.sum == Element::s32 ? static_cast<uint32_t>(integers)
-                                   : dot(model, dense, a, b, static_cast<uint32_t>(tile.c[n * 16 + row])));
-    }
-  }
-}
-
 bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!issue(warp, op, mask)) return false;
