@@ -4,6 +4,7 @@
 
 #include "src/base/program/tile_map_bytes.h"
 #include "src/standin/device.h"
+#include "src/standin/device_attributes.h"
 #include "src/standin/driver_entry.h"
 
 #define ASSAY_CUDA extern "C" __attribute__((visibility("default")))
