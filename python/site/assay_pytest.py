@@ -35,7 +35,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "no_assay: the test is skipped under --assay")
 
 
+_did = pytest.StashKey()
+
+
 class _OnTheMachine:
+    """Of workers of pytest-xdist each has a machine; what their tests did comes with the tests' reports."""
+
     def __init__(self, config, machine):
         self.config, self.machine = config, machine
         self.tests = []
@@ -63,16 +68,25 @@ class _OnTheMachine:
                 self._stopped()
             raise
         finally:
-            self.tests.append(
-                {
-                    "test": item.nodeid,
-                    "outcome": "stopped" if machine.over_budget else outcome,
-                    "launches": machine.launch_count - launches,
-                    "lane_instructions": machine.lane_instructions - taken,
-                    "findings": [launch.text() for launch in machine.findings[found:]],
-                }
-            )
+            item.stash[_did] = {
+                "test": item.nodeid,
+                "outcome": "stopped" if machine.over_budget else outcome,
+                "launches": machine.launch_count - launches,
+                "lane_instructions": machine.lane_instructions - taken,
+                "findings": [launch.text() for launch in machine.findings[found:]],
+            }
             machine.set_budget(None)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        report = yield
+        if call.when == "call" and _did in item.stash:
+            report.assay = item.stash[_did]
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        if hasattr(report, "assay"):
+            self.tests.append(report.assay)
 
     def _stopped(self):
         pytest.skip("assay: stopped by the budget of lane-instructions (--assay-budget)")
@@ -83,14 +97,16 @@ class _OnTheMachine:
 
     def pytest_sessionfinish(self):
         file = self.config.getoption("assay_report")
-        if file:
-            worker = getattr(self.config, "workerinput", {}).get("workerid")
-            with open(file + (f".{worker}" if worker else ""), "w", encoding="utf-8") as out:
+        if file and not hasattr(self.config, "workerinput"):
+            with open(file, "w", encoding="utf-8") as out:
                 json.dump({"arch": self.machine.gpu.arch, "gpu": self.machine.gpu.name, "tests": self.tests}, out, indent=1)
 
     def pytest_terminal_summary(self, terminalreporter):
+        took, findings = (sum(test[of] for test in self.tests) for of in ("launches", "lane_instructions")), []
+        for test in self.tests:
+            findings += test["findings"]
         terminalreporter.write_sep("-", "assay")
-        terminalreporter.write_line(self.machine.text().splitlines()[-1])
+        terminalreporter.write_line(self.machine.summary(*took, len(findings)))
 
     def pytest_unconfigure(self):
         self.machine.stop()

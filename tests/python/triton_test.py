@@ -1,4 +1,6 @@
 """Triton's launches on the machine, where PyTorch and Triton are installed (ASSAY_PYTHON names an interpreter)."""
+import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -184,8 +186,21 @@ def test_a_suite_runs_under_pytest_and_a_trap_fails_its_test(tmp_path):
         "    x = torch.ones(8, device='cuda')\n    kernels.add_first[(2,)](x, torch.ones(8, device='cuda'), 8, BLOCK=8)\n"
     )
     options = ["-p", "assay_pytest", "--assay", "--assay-budget", "1e5", "-p", "no:cacheprovider", "-rs"]
+    options += ["--assay-report", tmp_path / "report.json"]
     done = run("-m", "pytest", *options, tmp_path / "test_suite.py", PYTHONPATH=path)
+    alone = json.loads((tmp_path / "report.json").read_text())
     in_place = run("-m", "pytest", *options, tmp_path / "test_in_place.py", PYTHONPATH=path)
     assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout
     assert done.returncode == 1 and "out-of-bounds" in done.stdout and "stopped by the budget" in done.stdout
+    assert [(test["outcome"], test["launches"], len(test["findings"])) for test in alone["tests"]] == [
+        ("passed", 1, 0), ("KernelTrap", 1, 1), ("stopped", 1, 0)
+    ]
+    line = [line for line in done.stdout.splitlines() if "lane-instructions; " in line]
+    assert line[0].startswith("3 launches on sm_90") and line[0].endswith("; 1 with a finding"), done.stdout
+    if importlib.util.find_spec("xdist"):  # the same of two workers, in one report
+        workers = run("-m", "pytest", *options, "-n", "2", tmp_path / "test_suite.py", PYTHONPATH=path)
+        assert [line[0]] == [other for other in workers.stdout.splitlines() if "lane-instructions; " in other], workers.stdout
+        reported = json.loads((tmp_path / "report.json").read_text())["tests"]
+        of = lambda test: [test["test"], test["outcome"], test["lane_instructions"], len(test["findings"])]  # noqa: E731
+        assert sorted(map(of, reported)) == sorted(map(of, alone["tests"]))
     assert "1 failed, 1 passed" in in_place.stdout and "test_all_take_what_one_changes" in in_place.stdout, in_place.stdout

@@ -109,11 +109,15 @@ class Machine:
     def text(self) -> str:
         """What was found: a paragraph for each launch with a finding, then one line."""
         lines = [launch.text() for launch in self.findings]
-        lines.append(
-            f"{self.launch_count} launches on {self.gpu.arch}, {self.lane_instructions / 1e6:.1f} M lane-instructions; "
-            f"{len(self.findings)} with a finding" + ("" if self.checks != "none" else " (no checks were asked for)")
-        )
+        lines.append(self.summary(self.launch_count, self.lane_instructions, len(self.findings)))
         return "\n".join(lines)
+
+    def summary(self, launches: int, lane_instructions: int, findings: int) -> str:
+        """The line of so many launches on such a machine."""
+        return (
+            f"{launches} launches on {self.gpu.arch}, {lane_instructions / 1e6:.1f} M lane-instructions; "
+            f"{findings} with a finding" + ("" if self.checks != "none" else " (no checks were asked for)")
+        )
 
     # What Triton's side asks.
 
