@@ -39,8 +39,11 @@ std::string render_github_annotations(const json& result) {
     }
     const std::string title =
         fmt::format("{}: {}{}", text_of(*v, "kernel"), rule_of(*v).name, is_known(*v) ? " (known)" : "");
+    const std::string cause = cause_sentence_of(*v);
     out += fmt::format("::{} {}title={}::{}\n", level, place, escaped(title, true),
-                       escaped(fmt::format("{}\n{}", headline_of(*v), text_of(*v, "replay")), false));
+                       escaped(fmt::format("{}\n{}{}{}", headline_of(*v), cause, cause.empty() ? "" : "\n",
+                                           text_of(*v, "replay")),
+                               false));
   }
   if (const std::string shortfall = shortfall_of(result); !shortfall.empty())
     out += fmt::format("::error title=assay::{}\n", escaped(shortfall, false));

@@ -98,6 +98,15 @@ std::string headline_of(const json& v) {
   return text_of(v, "cause");
 }
 
+std::string cause_sentence_of(const json& v) {
+  const json& diagnosis = field_or_null(v, "diagnosis");
+  if (!diagnosis.is_array() || diagnosis.empty()) return "";
+  const json& score = field_or_null(diagnosis[0], "score");
+  return fmt::format("cause {} ({:.0f} %): {}", text_of(diagnosis[0], "cause"),
+                     100 * (score.is_number() ? score.get<double>() : 0),
+                     text_of(diagnosis[0], "explanation"));
+}
+
 std::string identity_in(const json& v) {
   const std::string identity = text_of(v, "identity");
   return identity.empty() ? text_of(v, "kernel") + "/" + text_of(v, "cause") : identity;

@@ -18,6 +18,8 @@ Rule rule_of(const nlohmann::json& finding);
 nlohmann::json place_of(const nlohmann::json& finding);
 /// One line a person reads first.
 std::string headline_of(const nlohmann::json& finding);
+/// "cause masked-lane-overflow (60 %): exp of ..", as the console has it; empty without a diagnosis.
+std::string cause_sentence_of(const nlohmann::json& finding);
 /// What is the same in every run that finds it (its cause, where an older document has no identity).
 std::string identity_in(const nlohmann::json& finding);
 /// Why a fuzz run says less than it should: interrupted, too few cases of a kernel; empty: it does not.

@@ -64,7 +64,9 @@ json flow_of(const json& origin) {
 }
 
 std::string message_of(const json& v) {
-  return fmt::format("{}: {}. Replay: {}", text_of(v, "kernel"), headline_of(v), text_of(v, "replay"));
+  const std::string cause = cause_sentence_of(v);
+  return fmt::format("{}: {}. {}{}Replay: {}", text_of(v, "kernel"), headline_of(v), cause,
+                     cause.empty() ? "" : ". ", text_of(v, "replay"));
 }
 
 json result_of(const json& v, size_t rule) {

@@ -13,6 +13,7 @@
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/printable.h"
+#include "src/base/tensor/unambiguous_json.h"
 #include "src/base/vm/availability.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/machine.h"
@@ -98,7 +99,7 @@ int guarded(const assay_control* control, assay_answer** answer,
     } catch (const vm::OverBudget& error) {
       return fail(ASSAY_OVER_BUDGET, error.what());
     } catch (const json::exception& error) {
-      return fail(ASSAY_BAD_INPUT, error.what());
+      return fail(ASSAY_BAD_INPUT, json_fault(error));
     } catch (const std::system_error& error) {
       return fail(ASSAY_BAD_INPUT, error.what());
     } catch (const std::bad_alloc&) {

@@ -46,6 +46,12 @@ void add_check(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_option("--blocks", options->asked.blocks,
                       "Runs some blocks only, as in 0,5,last (every launch)");
+  command
+      ->add_option(
+          "--partly", options->asked.partly,
+          "Outputs of which some elements stay unwritten by design, as \"partly\" in the launch file")
+      ->type_name("NAME,...")
+      ->delimiter(',');
   command->add_flag("--once", options->asked.once,
                     "Leaves out the repeated runs: other orders, other poison, other architectures");
   command->add_flag(

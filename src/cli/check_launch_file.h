@@ -1,6 +1,7 @@
 // A launch file run and checked: what `assay check` and `assay replay` share.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace assay::cli {
 
@@ -11,6 +12,7 @@ class ProgramOptions;
 
 struct CheckAsked {
   std::string checks = "all", blocks, expect;
+  std::vector<std::string> partly;  ///< outputs, beside those of which the launch file says so
   double tolerance = 0;
   bool once = false, precision = false;
 };

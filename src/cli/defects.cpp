@@ -18,6 +18,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/unambiguous_json.h"
 #include "src/campaign/engine/interrupt.h"
 #include "src/case/case.h"
 #include "src/case/names.h"
@@ -138,7 +139,7 @@ struct DefectsCommand {
         trials.push_back(defect_trial_from_json(trial));
     } catch (const nlohmann::json::exception& error) {
       throw BadInput(fmt::format("{}: not what 'assay defects --json' writes ({}); delete it to begin anew",
-                                 json, error.what()));
+                                 json, json_fault(error)));
     }
     return trials;
   }

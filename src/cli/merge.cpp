@@ -10,6 +10,7 @@
 #include "fuzz/database.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/unambiguous_json.h"
 #include "src/cli/commands.h"
 #include "src/cli/stored_result.h"
 #include "src/result/merged.h"
@@ -55,7 +56,7 @@ struct MergeCommand {
     try {
       write_file(out, merged(parts).dump(1) + "\n");
     } catch (const nlohmann::json::exception& error) {
-      throw BadInput(fmt::format("not what assay writes with --json: {}", error.what()));
+      throw BadInput(fmt::format("not what assay writes with --json: {}", json_fault(error)));
     }
     fmt::print("{} results in {}\n", files.size(), out);
     return 0;

@@ -8,6 +8,7 @@
 
 #include "reports/write_report.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/unambiguous_json.h"
 #include "src/cli/commands.h"
 #include "src/cli/stored_result.h"
 
@@ -25,6 +26,8 @@ struct ReportCommand {
     } catch (const BadInput& error) {  // of what the document says: it does not know its file
       const std::string why = error.what();
       throw BadInput(why.starts_with("result:") ? path + why.substr(std::string("result").size()) : why);
+    } catch (const nlohmann::json::exception& error) {
+      throw BadInput(fmt::format("{}: a result that assay does not write so: {}", path, json_fault(error)));
     }
     fmt::print("{}\n", (std::filesystem::path(out) / "index.html").string());
     return 0;

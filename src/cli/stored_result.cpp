@@ -7,6 +7,7 @@
 #include "fuzz/database.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/unambiguous_json.h"
 #include "src/result/trend.h"
 
 namespace assay::cli {
@@ -16,7 +17,7 @@ nlohmann::json parse_result(const std::string& path, const std::string& bytes) {
   try {
     return nlohmann::json::parse(bytes);
   } catch (const nlohmann::json::exception& error) {
-    throw BadInput(fmt::format("{}: neither a result in JSON nor an assay.db: {}", path, error.what()));
+    throw BadInput(fmt::format("{}: neither a result in JSON nor an assay.db: {}", path, json_fault(error)));
   }
 }
 

@@ -51,9 +51,13 @@ struct WatchCommand {
 
   /// The text alone.
   int rewrite(const std::string& path) const {
-    if (written.empty()) throw BadInput("--output FILE says where the watched PTX goes");
     std::ifstream in(path);
-    if (!in) throw BadInput(path + ": cannot be read");
+    if (!in || std::filesystem::is_directory(path))
+      throw BadInput(
+          fmt::format("{}: cannot be read: {}", path,
+                      std::filesystem::exists(path) ? "not a readable file" : "there is no such file"));
+    if (written.empty())
+      throw BadInput(fmt::format("{}: --output FILE says where it goes with the watch in it", path));
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     const watch::WatchedText made = watch::rewritten(text, ptx::parse_functions(text, path), options());
     std::ofstream out(written);

@@ -205,6 +205,15 @@ TEST_F(Check, SizesThatAreNotMeantAreNotRun) {
   EXPECT_NE(ran.err.find("\"accepts\" leaves these sizes out"), ran.err.npos) << ran.err;
 }
 
+TEST_F(Check, AnOutputMayBeSaidToBeWrittenInPart) {
+  change(R"("grid": "rows")", R"("grid": "rows - 1")");
+  EXPECT_EQ(run_assay("check bad.json --partly y", folder).status, 1) << "scale is not written whole either";
+  const Ran ran = run_assay("check bad.json --partly y,scale", folder);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("replay: assay check bad.json --partly y,scale"), ran.out.npos) << ran.out;
+  EXPECT_EQ(run_assay(replay_of(ran.out), folder).status, 0);
+}
+
 TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
   change(R"("function": "row_norm")", R"("function": "col_norm")");
   const std::pair<const char*, const char*> rows[] = {
@@ -217,6 +226,8 @@ TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
       {"check row_norm.json --size rows=0", "/launches/0/grid"},
       {"check row_norm.json --checks race", "unknown check 'race'"},
       {"check row_norm.json --expect row_norm.json", "row_norm.json"},
+      {"check row_norm.json --partly z", "--partly: unknown output 'z'"},
+      {"trace row_norm.json --element y[0,999]", "'999' is not below 200; the last one is y[2,199]"},
   };
   for (const auto& [arguments, message] : rows) {
     const Ran ran = run_assay(arguments, folder);

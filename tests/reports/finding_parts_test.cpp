@@ -83,6 +83,13 @@ TEST(FindingParts, AContradictedOutputOfTheFileIsSaidToBeItsOwnAndHasNoPlaceInTh
   EXPECT_NE(rule_of(v).text.find("the inputs' file"), std::string::npos);
 }
 
+TEST(FindingParts, TheCauseIsSaidAsTheConsoleDoesWhereThereIsOne) {
+  json v = test::nan_verification();
+  EXPECT_EQ(cause_sentence_of(v), "cause mask-after-exponential (94 %): a masked lane overflows");
+  v["diagnosis"] = json::array();
+  EXPECT_EQ(cause_sentence_of(v), "");
+}
+
 TEST(FindingParts, AViolationIsSaidWithItsWorstElement) {
   json v = test::passed_verification();
   v["verdict"] = "finding", v["cause"] = "violation/final_state", v["outputs"][1]["violation"] = 3;

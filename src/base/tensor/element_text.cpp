@@ -10,8 +10,10 @@
 namespace assay {
 
 int64_t flat_element(const std::string& text, const std::vector<Axis>& axes) {
-  const std::string form = "write it as o[0,16,0,3]";
   const size_t open = text.find('[');
+  std::string form;  // the last element
+  for (const Axis& axis : axes) form += fmt::format("{}{}", form.empty() ? "" : ",", axis.size - 1);
+  form = fmt::format("the last one is {}[{}]", text.substr(0, open), form);
   if (open == std::string::npos || !text.ends_with(']'))
     throw BadInput(fmt::format("element '{}': {}", text, form));
   std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);

@@ -162,7 +162,7 @@ TensorMap parse_safetensors(std::string_view file, const std::string& path,
       require_own_bytes(ranges, entry.at("data_offsets").get<std::vector<uint64_t>>(), name, path);
     }
   } catch (const nlohmann::json::exception& error) {
-    throw BadInput(fmt::format("{}: not a safetensors file: bad header: {}", path, error.what()));
+    throw BadInput(fmt::format("{}: not a safetensors file: bad header: {}", path, json_fault(error)));
   }
   return tensors;
 }

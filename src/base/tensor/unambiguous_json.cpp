@@ -16,6 +16,12 @@ constexpr size_t kLongestComplaint = 200;  // the parser quotes what it read las
 
 }  // namespace
 
+std::string json_fault(const std::exception& error) {
+  const std::string message = error.what();
+  const size_t bracket = message.starts_with("[json.exception.") ? message.find("] ") : message.npos;
+  return message.substr(bracket == message.npos ? 0 : bracket + 2, kLongestComplaint);
+}
+
 nlohmann::json parse_unambiguous(std::string_view text, const std::string& path, std::string_view otherwise) {
   using json = nlohmann::json;
   std::vector<std::set<std::string>> open;  // keys of the objects around the place that is read
@@ -31,12 +37,7 @@ nlohmann::json parse_unambiguous(std::string_view text, const std::string& path,
   try {
     return json::parse(text, look);
   } catch (const json::exception& error) {  // numbers beyond double are out_of_range
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: ...": the bracket is the library's
-    // own.
-    const std::string message = error.what();
-    const size_t bracket = message.find("] ");
-    throw BadInput(fmt::format("{}: {}: {}", path, otherwise,
-                               message.substr(bracket == message.npos ? 0 : bracket + 2, kLongestComplaint)));
+    throw BadInput(fmt::format("{}: {}: {}", path, otherwise, json_fault(error)));
   }
 }
 
