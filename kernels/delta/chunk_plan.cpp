@@ -143,6 +143,8 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
     a.pairs = operand_error(c.dtype, 1);
     a.pair_sums = (1 + a.pairs) * compounded({e.score, sums, u, back ? 2 * u : 0});
   }
+  // Of fp32 the halves that are left out depend on the keys' too.
+  if (c.dtype != Dtype::fp32) a.held = operand_error(c.dtype, 1);
   a.solve = compounded({gamma(18), e.score});
   a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
   a.update = operand_error(c.dtype, 1);

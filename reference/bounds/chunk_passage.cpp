@@ -13,14 +13,16 @@ constexpr int64_t kMostChannels = 64, kMostChunks = 64;
 /// Of growth^2 (1 + pull): beyond it the doubles of M and P are not worth their roundings.
 constexpr double kMostGrowth = 0x1p16;
 /// Where this is left of an error at its start a window has done its work.
-constexpr double kLeft = 0.5;
+constexpr double kLeft = 0.25;
+/// Of 2 - pull: below it larger weights of what shortens errors least make P larger than sums smaller.
+constexpr double kLeastRest = 0.375;
 
 }  // namespace
 
 ChunkPassage::ChunkPassage() : whole(HUGE_VAL), response(HUGE_VAL), lengthened(HUGE_VAL) {}
 
-double passage_weight(double rate) {
-  return std::fmax(std::fabs(rate), 0x1p-10);
+double passage_weight(double rate, double pull) {
+  return std::fmax(std::fabs(rate) * std::clamp(2 - pull, kLeastRest, 1.0), 0x1p-10);
 }
 
 ChunkPassages::ChunkPassages(int64_t K) : K_(K) {
@@ -38,7 +40,8 @@ void ChunkPassages::begin() {
 void ChunkPassages::add(const NormStep& s, double rho, double rate) {
   const double x_square = std::pow(norm(s.x, K_), 2), pull = std::fabs(rate) * norm(s.x, K_) * norm(s.y, K_);
   ++tokens_, growth_ *= std::fmax(1, rho), pull_ = std::fmax(pull_, pull);
-  written_ += passage_weight(rate) * x_square;
+  const double omega = passage_weight(rate, pull);
+  written_ += omega * x_square;
   if (K_ > kMostChannels || !(growth_ * growth_ * (1 + pull_) <= kMostGrowth)) return;
   const auto K = static_cast<size_t>(K_);
   double *of_M = read_.data(), *of_P = of_M + K;
@@ -48,7 +51,7 @@ void ChunkPassages::add(const NormStep& s, double rho, double rate) {
   // A P A^T = D P D + D P y rate x^T + rate x (y^T P) D + rate^2 (y^T P y) x x^T, P symmetric.
   double twice = 0;
   for (size_t c = 0; c < K; ++c) twice += of_P[c] * s.y[c];
-  const double of_x = rate * rate * twice + passage_weight(rate);
+  const double of_x = rate * rate * twice + omega;
   std::vector<double> weight(K), x(K), crossed(K);
   for (size_t c = 0; c < K; ++c) {
     weight[c] = exponential(s.w[c]), x[c] = s.x[c];
@@ -69,8 +72,8 @@ ChunkPassage ChunkPassages::passage() const {
   y.begins = begins_;
   if (!(growth_ * growth_ * (1 + pull_) <= kMostGrowth)) return y;
   y.lengthened = growth_ * (1 + 0x1p-30);
-  // Before all directions are reached M has the norm one; and norms are worth their time at twice the length.
-  if (K_ > kMostChannels || tokens_ < K_ || (chunks_ & (chunks_ - 1)) != 0) return y;
+  // Before all directions are reached M has the norm one.
+  if (K_ > kMostChannels || tokens_ < K_) return y;
   const auto K = static_cast<size_t>(K_);
   const double tokens = static_cast<double>(tokens_), places = static_cast<double>(K_ + 8),
                each = places * 0x1p-52 * (1 + pull_) * growth_ * growth_;

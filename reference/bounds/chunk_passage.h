@@ -48,7 +48,9 @@ class ChunkPassages {
   bool begins_ = true;
 };
 
-/// The weight omega of an update with this rate: what it may be off by is in proportion to it.
-double passage_weight(double rate);
+/// The weight omega of an update with this rate, which its errors go with; `pull`: rate |x| |y|.
+/// An error's square becomes less by rate (2 - pull) of what lies along x: with that for a weight P stays
+/// below the identity, but what tokens near 2 are off by would count beyond measure.
+double passage_weight(double rate, double pull);
 
 }  // namespace assay

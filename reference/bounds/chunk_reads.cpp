@@ -39,7 +39,7 @@ NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
 
 TileReads empty_reads(int64_t n, int64_t V) {
   const TileMatrix zeros(n, V);
-  return {zeros, zeros, zeros, zeros, {}, {}, {}, zeros};
+  return {zeros, zeros, zeros, zeros, zeros, {}, {}, {}, zeros};
 }
 
 PassingState::PassingState(const NormState& s, int64_t K, int64_t V, const BoundModel& model)
@@ -74,7 +74,7 @@ void PassingState::write(const double* x, const double* columns, double scale) {
 
 void PassingState::read(const double* key, const double* columns, double factor, const Arithmetic& a,
                         const std::vector<double>& off, const std::vector<double>& own, int64_t row,
-                        TileReads& y, const PairReads* pairs) const {
+                        TileReads& y, const PairReads* pairs, double held) const {
   const double length = length_of(key, weights_), length_up = length_of(key, weights_up_);
   const double size = std::fabs(factor);
   for (int64_t j = 0; j < V_; ++j) {
@@ -96,6 +96,7 @@ void PassingState::read(const double* key, const double* columns, double factor,
         pairs ? a.removal * (entered + length_up * off[n]) + a.pairs * (*pairs)[n] + a.pair_sums * all
               : a.removal * all;
     y.dy(row, j) = size * (lost + moved) * kReadsUp;
+    y.held(row, j) = size * held * (entered + length_up * off[n]);
     if (claims_exact(a)) y.dy(row, j) = 0;
     y.size(row, j) =
         (std::fabs(y.y(row, j)) + y.own(row, j) + size * length * off[n] + y.dy(row, j)) * kReadsUp;

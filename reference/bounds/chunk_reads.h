@@ -36,10 +36,11 @@ class PassingState {
   void decay(const double* g);
   void write(const double* x, const double* columns, double scale);
   /// Row i of `y`: factor (columns - key^T S), or factor key^T S where `columns` is null. `off`, `own`: what
-  /// the state's columns are off by, as declared and in doubles. `pairs`: where they are declared apart.
+  /// the state's columns are off by, as declared and in doubles. `pairs`: where they are declared apart;
+  /// `held`: of `removal`, what the chunk's first state loses once for all that read it.
   void read(const double* key, const double* columns, double factor, const Arithmetic&,
             const std::vector<double>& off, const std::vector<double>& own, int64_t row, TileReads& y,
-            const PairReads* pairs = nullptr) const;
+            const PairReads* pairs = nullptr, double held = 0) const;
 
  private:
   int64_t K_, V_;

@@ -10,13 +10,13 @@ void ChunkWalk::finish(NormState& s) const {
 
 ChunkStates::ChunkStates(const Sizes& sizes, const Arithmetic& a, double underflow)
     : ChunkWalk(sizes, a, underflow) {
-  if (chunked()) updates_ = residuals_ = TileMatrix(sizes.T, sizes.V);
+  if (chunked()) updates_ = residuals_ = rests_ = TileMatrix(sizes.T, sizes.V);
 }
 
 NormState ChunkStates::found_by(int64_t t, const NormState& s) const {
   NormState y = s;
   if (!chunked() || t % arithmetic_.chunk != 0) return y;
-  finish(y), recurrence_.enter_chunk(y, passed_[static_cast<size_t>(t / arithmetic_.chunk)]);
+  finish(y), recurrence_.enter_chunk(y, passed_[static_cast<size_t>(t / arithmetic_.chunk)], held());
   return y;
 }
 
@@ -29,7 +29,7 @@ void ChunkStates::advance(int64_t t, NormState& s) {
   }
   if (t % chunk == 0) s = found_by(t, s);
   if (t == taken_) take_tile(t, s);
-  step_in_chunk(t, updates_.row(t), residuals_.row(t), s);
+  step_in_chunk(t, updates_.row(t), residuals_.row(t), rests_.row(t), s);
 }
 
 void ChunkStates::take_tile(int64_t first, const NormState& s) {
@@ -38,6 +38,7 @@ void ChunkStates::take_tile(int64_t first, const NormState& s) {
   const TileUpdates made = tile(first, n, s);
   std::ranges::copy(made.update.values, updates_.row(first));
   std::ranges::copy(made.residual.values, residuals_.row(first));
+  std::ranges::copy(made.rest.values, rests_.row(first));
   taken_ = first + n;
 }
 
@@ -57,15 +58,16 @@ void ChunkAdjoints::read_out(int64_t t, NormState& G) {
   if (!chunked()) return recurrence_.advance(step, {1}, G);
   if (t + 1 == sizes_.T || (t + 1) % arithmetic_.chunk == 0) {
     for (int64_t i = t; i >= t - t % arithmetic_.chunk; --i) pass(i, passages_);
-    finish(G), recurrence_.enter_chunk(G, passages_.end_chunk());
+    finish(G), recurrence_.enter_chunk(G, passages_.end_chunk(), held());
   }
   if (t < first_) take_tile(t, G);
-  recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, G);
+  recurrence_.advance_in_chunk(step, {1}, {}, nullptr, nullptr, nullptr, G);
 }
 
 void ChunkAdjoints::advance(int64_t t, NormState& G) {
   if (!chunked()) return step(t, G);
-  step_in_chunk(t, at_hand_.update.row(row_of(t)), at_hand_.residual.row(row_of(t)), G);
+  const int64_t i = row_of(t);
+  step_in_chunk(t, at_hand_.update.row(i), at_hand_.residual.row(i), at_hand_.rest.row(i), G);
 }
 
 void ChunkAdjoints::take_tile(int64_t last, const NormState& G) {

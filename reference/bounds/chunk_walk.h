@@ -26,7 +26,10 @@ class ChunkWalk {
   /// Token t's step on a state that is made at every token.
   virtual void step(int64_t t, NormState&) const = 0;
   /// The same in a chunk, by what the token's tile told of it.
-  virtual void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const = 0;
+  virtual void step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                             NormState&) const = 0;
+  /// What a chunk's first state loses as the one state that all of its tokens read.
+  virtual double held() const { return 0; }
   /// Of `tokens` from `first` on, in the walk's order, and the state before them; tile after tile.
   virtual TileUpdates tile(int64_t first, int64_t tokens, const NormState&) = 0;
 
@@ -56,9 +59,9 @@ class ChunkStates : public ChunkWalk {
  private:
   void take_tile(int64_t first, const NormState&);
 
-  std::vector<ChunkPassage> passed_;  ///< the chunks, as far as they have been reached
-  int64_t taken_ = 0;                 ///< tokens whose tiles are known
-  TileMatrix updates_, residuals_;    ///< T x V, in chunks
+  std::vector<ChunkPassage> passed_;        ///< the chunks, as far as they have been reached
+  int64_t taken_ = 0;                       ///< tokens whose tiles are known
+  TileMatrix updates_, residuals_, rests_;  ///< T x V, in chunks
 };
 
 /// G_t = dL/dS_t, last token first.

@@ -94,9 +94,11 @@ void DeltaStates::step(int64_t t, NormState& s) const {
   recurrence_.advance(token.forward(slice_, t), token.rho, s);
 }
 
-void DeltaStates::step_in_chunk(int64_t t, const double* update, const double* residual, NormState& s) const {
+void DeltaStates::step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                                NormState& s) const {
   const DeltaFactors token(slice_, t);
-  recurrence_.advance_in_chunk(token.forward(slice_, t), token.rho, token.contraction, update, residual, s);
+  recurrence_.advance_in_chunk(token.forward(slice_, t), token.rho, token.contraction, update, residual, rest,
+                               s);
 }
 
 TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) {
@@ -113,7 +115,7 @@ TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) {
     passing.decay(token.g.data());
     if (apart) pairs_.decay(token), pairs = pairs_.read(key, s.reach);
     passing.read(key, row(slice_.v, first + i), beta, arithmetic_, s.declared, s.own, i, reads,
-                 apart ? &pairs : nullptr);
+                 apart ? &pairs : nullptr, held());
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
     reads.contractions.push_back(token.contraction);
@@ -145,13 +147,15 @@ void DeltaAdjoints::step(int64_t t, NormState& G) const {
   recurrence_.advance(token.backward(slice_, t), token.rho, G);
 }
 
-void DeltaAdjoints::step_in_chunk(int64_t t, const double* update, const double* residual,
+void DeltaAdjoints::step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
                                   NormState& G) const {
   const DeltaFactors token(slice_, t);
-  std::vector<double> entering(residual, residual + slice_.V);
-  for (double& x : entering) x = std::fabs(token.rates[0]) * x * kUp;
+  const double beta = std::fabs(token.rates[0]) * kUp;
+  std::vector<double> entering(residual, residual + slice_.V), passing(rest, rest + slice_.V);
+  for (double& x : entering) x *= beta;
+  for (double& x : passing) x *= beta;
   recurrence_.advance_in_chunk(token.backward(slice_, t), token.rho, token.contraction, update,
-                               entering.data(), G);
+                               entering.data(), passing.data(), G);
 }
 
 TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) {
@@ -172,7 +176,7 @@ TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) {
       pairs = pairs_.read(row(slice_.k, t), G.reach), pairs_.decay(token);
     }
     passing.read(row(slice_.k, t), nullptr, 1, arithmetic_, G.declared, G.own, i, reads,
-                 apart ? &pairs : nullptr);
+                 apart ? &pairs : nullptr, held());
     passing.decay(token.g.data());
     reads.reading.push_back(norm(row(slice_.k, t), slice_.K));
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));

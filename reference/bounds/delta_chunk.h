@@ -32,6 +32,11 @@ class ChunkPairs {
   std::vector<Token> tokens_;
 };
 
+/// Where decays run, a state is another operand to each of a chunk's tokens.
+inline double held_in_chunks(const DeltaSlice& f, const Arithmetic& a) {
+  return f.decaying ? 0 : std::fmin(a.held, a.removal);
+}
+
 class DeltaStates final : public ChunkStates {
  public:
   DeltaStates(const DeltaSlice&, const Arithmetic&, double underflow);
@@ -39,7 +44,9 @@ class DeltaStates final : public ChunkStates {
  private:
   void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
-  void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
+  void step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                     NormState&) const override;
+  double held() const override { return held_in_chunks(slice_, arithmetic_); }
   TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const DeltaSlice& slice_;
@@ -53,7 +60,9 @@ class DeltaAdjoints final : public ChunkAdjoints {
  private:
   void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
-  void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
+  void step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                     NormState&) const override;
+  double held() const override { return held_in_chunks(slice_, arithmetic_); }
   TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
   const DeltaSlice& slice_;

@@ -98,7 +98,7 @@ DeltaTile DeltaTile::backwards() const {
 TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithmetic& a,
                        std::vector<double> error) {
   const int64_t n = in.y.rows, V = in.y.columns;
-  TileUpdates out{TileMatrix(n, V), TileMatrix(n, V)};
+  TileUpdates out{TileMatrix(n, V), TileMatrix(n, V), TileMatrix(n, V)};
   TileMatrix u(n, V), off(n, V), w(n, V), du(n, V);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < V; ++j) {
@@ -127,6 +127,7 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
       const double made = a.update < 1 ? (known + eps) / (1 - a.update) * kUp : HUGE_VAL;
       du(i, j) = solved + a.update * made, eps = (eps + a.update * made) * kUp;
       const Contraction& contraction = in.contractions[row];
+      out.rest(i, j) = std::fmax(eps - in.held(i, j), 0) + 0x1p-40 * eps;
       out.residual(i, j) = eps, out.update(i, j) = (contraction.known ? own : known + eps) * kUp;
       e = contraction.after(e, eps, in.carried(i, j), in.entering[row]) * kUp;
     }
@@ -137,7 +138,10 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
     double most = 0;
     for (int64_t i = 0; i < n; ++i) most = std::fmax(most, std::fmax(w(i, j), out.update(i, j)));
     most = std::fmax(most, error[static_cast<size_t>(j)]);
-    for (int64_t i = 0; i < n; ++i) out.residual(i, j) = unless_over(most, out.residual(i, j));
+    for (int64_t i = 0; i < n; ++i) {
+      out.residual(i, j) = unless_over(most, out.residual(i, j));
+      out.rest(i, j) = unless_over(most, out.rest(i, j));
+    }
   }
   return out;
 }

@@ -63,6 +63,7 @@ struct TileReads {
   TileMatrix own;   ///< how far that may be off
   TileMatrix size;  ///< at least |y^|
   TileMatrix dy;    ///< at least |dy|
+  TileMatrix held;  ///< of that, by what the chunk's first state is held as (norm_recurrence.h)
   /// Of each row: by how much the state's error enters its update, and eps then the state's error; n x V:
   /// what that is multiplied by on the way to the next row.
   std::vector<double> reading, entering;
@@ -73,6 +74,7 @@ struct TileReads {
 struct TileUpdates {
   TileMatrix update;    ///< at least |u|, of tokens of which no contraction is known |u^|
   TileMatrix residual;  ///< at least |eps|
+  TileMatrix rest;      ///< at least |eps| without what is held
 };
 
 /// `error`: of each column of the state before the tile.

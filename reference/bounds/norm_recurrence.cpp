@@ -141,7 +141,7 @@ void NormRecurrence::step(const NormStep& s, std::vector<double>& state) const {
 
 void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<double>& rho,
                                       const Contraction& contraction, const double* update,
-                                      const double* residual, NormState& state) const {
+                                      const double* residual, const double* rest, NormState& state) const {
   const Arithmetic& a = declared_.arithmetic;
   const auto V = static_cast<size_t>(V_);
   // The factor that an update, or what is written, enters the state with.
@@ -165,14 +165,19 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
   add_errors(s, own_, magnitudes(state), rho, state.own);
   step(s, state.S);
   const double lost = kUnderflowEvents * a.underflow * static_cast<double>(K_) * (1 + length);
+  const double pulled = norm(s.x, K_) * norm(s.y, K_);
   std::vector<double> roots, most(V, 0);
   for (const double spread : state.spread) roots.push_back(std::sqrt(spread));
   for (size_t j = 0; j < V; ++j) {
     const double eps = residual ? residual[j] : 0, entered = contraction.gain * eps;
     double &e = state.declared[j], &reach = state.reach[j];
-    const double weight = passage_weight(s.rate(static_cast<int64_t>(j)));
+    const double rate = s.rate(static_cast<int64_t>(j));
+    const double weight = passage_weight(rate, pulled * std::fabs(rate));
     e = (contraction.after(e, eps, rho[j % rho.size()], length) + lost) * raise;
-    state.squares[j] = (state.squares[j] + eps * eps / weight) * raise, state.added[j] += lost * raise;
+    const double left = rest ? rest[j] : eps;
+    state.squares[j] = (state.squares[j] + eps * eps / weight) * raise;
+    state.rests[j] = (state.rests[j] + left * left / weight) * raise;
+    state.added[j] += lost * raise;
     reach = contraction.known ? std::sqrt(reach * reach + 2 * entered * entered)
                               : std::fmax(rho[j % rho.size()], 1) * reach + length * eps;
     reach = (reach + lost) * raise;
@@ -186,11 +191,18 @@ void NormRecurrence::advance_in_chunk(const NormStep& s, const std::vector<doubl
     if (!(most[j] + state.declared[j] < kOverflow)) state.declared[j] = state.reach[j] = HUGE_VAL;
 }
 
-void NormRecurrence::enter_chunk(NormState& state, const ChunkPassage& passage) const {
+void NormRecurrence::enter_chunk(NormState& state, const ChunkPassage& passage, double held) const {
   state.passage = passage;
+  state.held.assign(static_cast<size_t>(V_), 0);
+  for (size_t j = 0; held > 0 && j < state.held.size(); ++j) {
+    double square = 0;
+    for (size_t i = j; i < state.S.size(); i += state.held.size()) square += std::pow(state.most(i), 2);
+    state.held[j] = held * (std::sqrt(square) + state.declared[j]) * (1 + 0x1p-30);
+  }
   if (passage.begins || state.at_start.empty()) {
     state.at_start = state.declared;
-    state.squares.assign(static_cast<size_t>(V_), 0), state.added = state.squares;
+    state.squares.assign(static_cast<size_t>(V_), 0);
+    state.rests = state.added = state.added_held = state.squares;
   }
   state.updates.assign(state.S.size(), 0), state.excess = state.updates;
   state.spread.assign(static_cast<size_t>(K_), 0);
@@ -212,10 +224,14 @@ void NormRecurrence::leave_chunk(NormState& state) const {
     }
     double e = state.declared[j];
     const ChunkPassage& passage = state.passage;
-    if (std::isfinite(e) && passage.whole < HUGE_VAL)
-      e = std::fmin(e, (passage.whole * state.at_start[j] + passage.response * std::sqrt(state.squares[j]) +
-                        passage.lengthened * state.added[j]) *
-                           (1 + 0x1p-30));
+    state.added_held[j] += state.held[j] > 0 ? (1 + passage.lengthened) * state.held[j] : 0;
+    if (std::isfinite(e) && passage.whole < HUGE_VAL) {
+      const double before = passage.whole * state.at_start[j] + passage.lengthened * state.added[j];
+      const double each = passage.response * std::sqrt(state.squares[j]);
+      const double once =
+          passage.response * std::sqrt(state.rests[j]) + passage.lengthened * state.added_held[j];
+      e = std::fmin(e, (before + std::fmin(each, once)) * (1 + 0x1p-30));
+    }
     const double ends = a.boundary * state.entering[j] + std::sqrt(sum);
     state.declared[j] = (e + ends) * (1 + 0x1p-30), state.added[j] += ends * (1 + 0x1p-30);
   }

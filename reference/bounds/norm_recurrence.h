@@ -25,6 +25,15 @@
 // made together may be off along them (bound.h). What S^ is off by at the chunk's start is read by its norm,
 // `entering`: decays shorten it no less than rho does e_t. The end of a chunk has its own error of all.
 //
+// Without decays A_t = 1 + x_t y_t^T, and a state at a chunk's start that all of its tokens read as the one
+// operand S^ + h, |h| <= held |S^|, gives each of them the residual y_t^T h beside the others. These alone
+// make
+//   sum_t A_e .. A_t+1 x_t y_t^T h = sum_t A_e .. A_t+1 (A_t - 1) h = (A_e .. A_s+1 - 1) h,
+// no more than (1 + the norm of that product) ||h||, however many they are: what passes a window
+// (chunk_passage.h) is the less of both counts, token by token and chunk by chunk. A read is y_t^T (S^ + h)
+// with errors delta of all else, removal = (1 + held) (1 + delta) - 1, so that beside y_t^T h it misses no
+// more than delta (1 + held) = removal - held tells.
+//
 // Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of
 // every step. |S| here is the double recurrence's, raised by that recurrence's own e_t.
 #pragma once
@@ -60,6 +69,9 @@ struct NormState {
   /// sum of eps^2 / omega since, and of what was added besides.
   ChunkPassage passage;
   std::vector<double> at_start, squares, added;
+  /// In chunks, per column: at least ||h|| of this one, the sum of eps^2 / omega without it, and what it has
+  /// added in the window.
+  std::vector<double> held, rests, added_held;
 
   bool in_chunk() const { return !paths.empty(); }
   /// What updates since the chunk's start are off by, along their paths to an element.
@@ -112,11 +124,12 @@ class NormRecurrence {
 
   /// A token's step in a chunk, by the update that stands for it. `update`, `residual`: of V, at least |u|
   /// (|u^| where the contraction is not known) and |eps|; null: of a step that only writes its columns,
-  /// which are exact.
+  /// which are exact. `rest`: of the residual, without what is held; null: all.
   void advance_in_chunk(const NormStep&, const std::vector<double>& rho, const Contraction&,
-                        const double* update, const double* residual, NormState&) const;
-  /// Begins a chunk: what a state is there stands for itself.
-  void enter_chunk(NormState&, const ChunkPassage&) const;
+                        const double* update, const double* residual, const double* rest, NormState&) const;
+  /// Begins a chunk: what a state is there stands for itself; `held`: what it loses, relative, as the one
+  /// state that all of the chunk's tokens read.
+  void enter_chunk(NormState&, const ChunkPassage&, double held = 0) const;
   /// The end of a chunk, or of the sequence in it.
   void leave_chunk(NormState&) const;
 

@@ -56,11 +56,13 @@ void Rwkv7States::step(int64_t t, NormState& s) const {
   recurrence_.advance({row(f.w, t), row(f.b, t), row(f.a, t), row(f.k, t), row(f.v, t)}, f.rho_at(t), s);
 }
 
-void Rwkv7States::step_in_chunk(int64_t t, const double* update, const double* residual, NormState& s) const {
+void Rwkv7States::step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                                NormState& s) const {
   const Rwkv7Slice& f = slice_;
   const double* zeros = f.zeros.data();
-  recurrence_.advance_in_chunk(removal(t), f.rho_at(t), {}, update, residual, s);
-  recurrence_.advance_in_chunk({zeros, zeros, zeros, row(f.k, t), row(f.v, t)}, {1}, {}, nullptr, nullptr, s);
+  recurrence_.advance_in_chunk(removal(t), f.rho_at(t), {}, update, residual, rest, s);
+  recurrence_.advance_in_chunk({zeros, zeros, zeros, row(f.k, t), row(f.v, t)}, {1}, {}, nullptr, nullptr,
+                               nullptr, s);
 }
 
 TileUpdates Rwkv7States::tile(int64_t first, int64_t n, const NormState& s) {
@@ -89,9 +91,9 @@ void Rwkv7Adjoints::step(int64_t t, NormState& G) const {
   recurrence_.advance(removal(t), slice_.rho_at(t), G);
 }
 
-void Rwkv7Adjoints::step_in_chunk(int64_t t, const double* update, const double* residual,
+void Rwkv7Adjoints::step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
                                   NormState& G) const {
-  recurrence_.advance_in_chunk(removal(t), slice_.rho_at(t), {}, update, residual, G);
+  recurrence_.advance_in_chunk(removal(t), slice_.rho_at(t), {}, update, residual, rest, G);
 }
 
 NormStep Rwkv7Adjoints::removal(int64_t t) const {

@@ -50,7 +50,8 @@ class Rwkv7States final : public ChunkStates {
  private:
   void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
-  void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
+  void step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                     NormState&) const override;
   NormStep removal(int64_t t) const;
   TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 
@@ -64,7 +65,8 @@ class Rwkv7Adjoints final : public ChunkAdjoints {
  private:
   void pass(int64_t t, ChunkPassages&) const override;
   void step(int64_t t, NormState&) const override;
-  void step_in_chunk(int64_t t, const double* update, const double* residual, NormState&) const override;
+  void step_in_chunk(int64_t t, const double* update, const double* residual, const double* rest,
+                     NormState&) const override;
   NormStep removal(int64_t t) const;
   TileUpdates tile(int64_t first, int64_t tokens, const NormState&) override;
 

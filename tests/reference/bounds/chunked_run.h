@@ -28,20 +28,20 @@ class ChunkedRun {
  public:
   /// Backward, of the chunk [start, end): G is that of its last token, behind it.
   void forward() {
-    for (size_t start = 0; start < T; start += kChunk) {
-      const size_t end = std::min(start + kChunk, T);
+    for (size_t start = 0; start < T; start += chunk) {
+      const size_t end = std::min(start + chunk, T);
       starts.push_back(S);
-      for (size_t first = start; first < end; first += kTile)
-        read_tile(first, std::min(kTile, end - first), start);
+      for (size_t first = start; first < end; first += tile)
+        read_tile(first, std::min(tile, end - first), start);
       read_out(start, end);
       carry(start, end);
     }
   }
   void backward() {
-    for (size_t start = (T - 1) / kChunk * kChunk;; start -= kChunk) {
-      const size_t end = std::min(start + kChunk, T);
-      for (size_t first = start + (end - 1 - start) / kTile * kTile;; first -= kTile) {
-        pull_tile(first, std::min(kTile, end - first), end);
+    for (size_t start = (T - 1) / chunk * chunk;; start -= chunk) {
+      const size_t end = std::min(start + chunk, T);
+      for (size_t first = start + (end - 1 - start) / tile * tile;; first -= tile) {
+        pull_tile(first, std::min(tile, end - first), end);
         if (first == start) break;
       }
       gradients(start, end);
@@ -52,8 +52,9 @@ class ChunkedRun {
 
   const Problem& p;
   const size_t T, K, V;
-  Rows S, G;                 ///< G: behind the last token of the chunk at hand
-  std::vector<Rows> starts;  ///< S at the start of each chunk
+  size_t chunk = kChunk, tile = kTile;  ///< tokens
+  Rows S, G;                            ///< G: behind the last token of the chunk at hand
+  std::vector<Rows> starts;             ///< S at the start of each chunk
 
  protected:
   explicit ChunkedRun(const RandomProblem& drawn)

@@ -115,9 +115,9 @@ TEST(NormRecurrence, in_a_chunk_adds_the_residuals_and_at_its_end_the_boundary) 
   const Drawn d(random);
   const std::vector<double> update(V, 0.5), none(V, 0), residual(V, 0x1p-10);
   const std::vector<double> kept(V, 1);
-  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), none.data(), s);
+  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), none.data(), nullptr, s);
   for (const double e : s.declared) EXPECT_EQ(e, 0);
-  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), residual.data(), s);
+  recurrence.advance_in_chunk(d.step(), kept, {}, update.data(), residual.data(), nullptr, s);
   const double length = norm(d.x.data(), K);
   for (const double e : s.declared) EXPECT_NEAR(e, length * 0x1p-10, 1e-8 * length);
   const NormState inside = s;
@@ -128,6 +128,27 @@ TEST(NormRecurrence, in_a_chunk_adds_the_residuals_and_at_its_end_the_boundary) 
     for (size_t c = 0; c < K; ++c) paths += std::pow(inside.paths[c * V + j], 2);
     EXPECT_NEAR(s.declared[j] - inside.declared[j], 0x1p-20 * std::sqrt(paths), 1e-8 * std::sqrt(paths));
   }
+}
+
+/// What all tokens read wrong alike reaches the chunk's end as it is and as the chunk's transitions make it.
+TEST(NormRecurrence, in_a_chunk_counts_once_what_all_tokens_read_wrong_alike) {
+  std::mt19937_64 random(7);
+  const NormRecurrence recurrence(K, V, Arithmetic(), 0);
+  const Drawn d(random);
+  const std::vector<double> update(V, 0.5), none(V, 0), residual(V, 1), zeros(K, 0);
+  ChunkPassage passage;
+  passage.whole = 0.25, passage.response = 1, passage.lengthened = 1;
+  const auto left = [&](double held) {
+    NormState s = recurrence.start(std::vector<double>(K * V, 1));
+    s.declared.assign(V, 0x1p-4);
+    recurrence.enter_chunk(s, passage, held);
+    NormStep step = d.step();
+    step.w = zeros.data();
+    recurrence.advance_in_chunk(step, d.rho, {}, update.data(), residual.data(), none.data(), s);
+    recurrence.leave_chunk(s);
+    return s.declared[0];
+  };
+  EXPECT_NEAR(left(0x1p-10), 0.25 * 0x1p-4 + 2 * 0x1p-10 * (std::sqrt(double{K}) + 0x1p-4), 1e-8);
 }
 
 TEST(NormRecurrence, a_state_beyond_fp32_has_no_bound) {
