@@ -120,15 +120,15 @@ bool literal_slice_adjoint(const SliceProblem& x, int level, SliceBalls& y) {
 }
 
 /// From its transcription, where the operator has no way of its own to enclosures.
-inline LiteralRow literal_row(const OperatorTraits& traits,
-                              bool (*forward)(const SliceProblem&, int, SliceBalls&),
-                              bool (*adjoint)(const SliceProblem&, int, SliceBalls&)) {
-  if (traits.enclose_forward) forward = traits.enclose_forward, adjoint = traits.enclose_adjoint;
-  return {forward, adjoint, traits.forward_bound, traits.adjoint_bound, traits.per_head};
-}
 template <typename Op>
 LiteralRow literal_row() {
-  return literal_row(Op::traits, &literal_slice_forward<Op>, &literal_slice_adjoint<Op>);
+  const OperatorTraits& traits = Op::traits;
+  if constexpr (Op::traits.enclose_forward != nullptr)
+    return {traits.enclose_forward, traits.enclose_adjoint, traits.forward_bound, traits.adjoint_bound,
+            traits.per_head};
+  else
+    return {&literal_slice_forward<Op>, &literal_slice_adjoint<Op>, traits.forward_bound,
+            traits.adjoint_bound, traits.per_head};
 }
 
 }  // namespace assay

@@ -32,7 +32,8 @@ TEST(PreciseColumns, hold_the_intervals_of_the_literal_transcription) {
           to_matrix<Real>(columns[j].S0.data(), x.K, 1), Real(x.scale)});
       const auto expect_held = [&](const Ball<double>& ball, const Real& value, const char* what) {
         const Real distance = abs(value - Real(ball.mid));
-        EXPECT_LE(upper(distance), ball.rad) << decay << " " << what << " " << ball.mid << " +- " << ball.rad;
+        EXPECT_LE(distance.right(), ball.rad)
+            << decay << " " << what << " " << ball.mid << " +- " << ball.rad;
         EXPECT_LE(ball.rad, std::fabs(ball.mid) * 0x1p-52 + 0x1p-80)
             << decay << " " << what << ": a vacuous enclosure";
       };

@@ -1,4 +1,4 @@
-// Lets Eigen's matrices hold balls, double-doubles and dual numbers.
+// Lets Eigen's matrices hold balls, double-doubles, dual numbers and those of multiprecision.h.
 #pragma once
 #include <Eigen/Core>
 
@@ -7,6 +7,11 @@
 #include "src/base/numerics/dual.h"
 
 namespace assay {
+
+template <unsigned Digits>
+class Mpfr;
+template <unsigned Digits>
+class Interval;
 
 template <typename Real>
 using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
@@ -40,4 +45,8 @@ template <typename T>
 struct NumTraits<assay::Ball<T>> : assay::PlainNumber<assay::Ball<T>> {};
 template <typename T>
 struct NumTraits<assay::Dual<T>> : assay::PlainNumber<assay::Dual<T>> {};
+template <unsigned Digits>
+struct NumTraits<assay::Mpfr<Digits>> : assay::PlainNumber<assay::Mpfr<Digits>> {};
+template <unsigned Digits>
+struct NumTraits<assay::Interval<Digits>> : assay::PlainNumber<assay::Interval<Digits>> {};
 }  // namespace Eigen
