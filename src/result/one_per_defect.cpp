@@ -53,11 +53,14 @@ struct Defect {
   Verification shown;
   std::set<std::string> reasons;
   std::set<std::string> of_values, of_births;  ///< names, of wrong values and of non-finite ones
+  std::string first_line;                      ///< that may have made finite values wrong; "": not looked for
 
   explicit Defect(Verification&& v) : shown(std::move(v)), reasons(reasons_of(shown)) {
     if (const std::string name = named_by(shown); !name.empty())
       (shown.origin ? of_births : of_values).insert(name);
+    if (!shown.lines.empty() && !shown.origin) first_line = place_key(shown.lines.front().at.where);
   }
+  bool has_no_name() const { return of_values.empty() && of_births.empty(); }
 };
 
 /// What names the cause itself comes before what shows its effects.
@@ -80,20 +83,27 @@ bool share(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& reason) { return b.contains(reason); });
 }
 
+/// Finite values that no cause explains, made wrong by the line that made others wrong.
+bool is_unnamed_of(const Defect& a, const Defect& b) {
+  return (a.has_no_name() || b.has_no_name()) && !a.first_line.empty() && a.first_line == b.first_line;
+}
+
 /// One place or, where finite values say what is computed instead, one name. Two births of one name may be
 /// two faults. What is known and what is new are never one.
 bool are_one(const Defect& a, const Defect& b) {
   return a.shown.kernel == b.shown.kernel && a.shown.known == b.shown.known &&
          (share(a.reasons, b.reasons) || share(a.of_values, b.of_values) || share(a.of_values, b.of_births) ||
-          share(a.of_births, b.of_values));
+          share(a.of_births, b.of_values) || is_unnamed_of(a, b));
 }
 
 /// `b`'s evidence joins `a`'s; what says more stays.
 void put_together(Defect& a, Defect&& b) {
+  if (is_unnamed_of(a, b) ? a.has_no_name() && !b.has_no_name() : rank_of(b.shown) < rank_of(a.shown))
+    std::swap(a.shown, b.shown);
   a.reasons.merge(b.reasons);
   a.of_values.merge(b.of_values);
   a.of_births.merge(b.of_births);
-  if (rank_of(b.shown) < rank_of(a.shown)) std::swap(a.shown, b.shown);
+  if (a.first_line.empty()) a.first_line = b.first_line;
   Verification &to = a.shown, &from = b.shown;
   std::move(from.also.begin(), from.also.end(), std::back_inserter(to.also));
   for (const std::string& failure : from.properties_failed)

@@ -84,6 +84,26 @@ TEST(OnePerDefect, WhatIsComputedInsteadNamesOneDefectOfValuesAndNaNs) {
   EXPECT_EQ(one_per_defect({wrong("unexplained"), nan_at(9, "unexplained")}).size(), 2u);
 }
 
+/// `named` "": no cause explains the values.
+Verification wrong_by(int line, const std::string& named) {
+  Verification v = named.empty() ? finding("formula/o") : wrong(named);
+  v.lines.emplace_back();
+  v.lines.back().at.where = {"src/k.cu", line, 0, "k", {}};
+  return v;
+}
+
+TEST(OnePerDefect, ValuesThatNoCauseExplainsJoinThoseOfTheirLine) {
+  for (const auto& pair : {std::pair(wrong_by(55, ""), wrong_by(55, "decay-base")),
+                           std::pair(wrong_by(55, "decay-base"), wrong_by(55, ""))}) {
+    const std::vector<Verification> one = one_per_defect({pair.first, pair.second});
+    ASSERT_EQ(one.size(), 1u);
+    EXPECT_EQ(one[0].diagnosis.at(0).cause, "decay-base") << "what names a cause is shown";
+    EXPECT_EQ(one[0].also.at(0).cause, "formula/o");
+  }
+  EXPECT_EQ(one_per_defect({wrong_by(55, ""), wrong_by(56, "decay-base")}).size(), 2u);
+  EXPECT_EQ(one_per_defect({wrong_by(55, "decay-lost"), wrong_by(55, "decay-base")}).size(), 2u);
+}
+
 TEST(OnePerDefect, NothingIsLostAndTheOrderStays) {
   const std::vector<Verification> all = one_per_defect({wrong("a"), nan_at(3), wrong("b")});
   ASSERT_EQ(all.size(), 3u);
