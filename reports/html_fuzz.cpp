@@ -28,6 +28,9 @@ std::string tiles(const json& run) {
   const json& baseline = field_or_null(run, "baseline");
   tile("cases", number_markup(field_of(run, "cases")), false);
   tile("passed", number_markup(field_of(run, "passed")), false);
+  const int64_t failed =
+      count_of(run, "cases") - count_of(run, "passed") - count_of(run, "undecided") - count_of(run, "domain");
+  tile("failed", number_markup(json(failed)), failed > 0);
   if (baseline.is_null()) {
     tile("findings", number_markup(json(findings.size())), !findings.empty());
   } else {
@@ -37,7 +40,6 @@ std::string tiles(const json& run) {
   }
   tile("undecided", number_markup(field_of(run, "undecided")), count_of(run, "undecided") > 0);
   tile("out of domain", number_markup(field_of(run, "domain")), false);
-  tile("seconds", number_markup(field_of(run, "seconds")), false);
   return out + "</dl>\n";
 }
 
@@ -167,6 +169,7 @@ std::string findings_section(const json& findings) {
         escape_markup(rule_of(findings[i]).name),
         verification_sections(findings[i], fmt::format("/findings/{}", i), 3));
   }
+  if (findings.size() == 1) return bodies;  // it says all that a row would
   std::string out = table("", {{"no.", true}, {"kernel"}, {"verdict"}, {"what"}, {"replay"}}, rows) + bodies;
   if (findings.size() > kFindingsInFull) {
     out += fmt::format(
@@ -334,9 +337,11 @@ std::string fuzz_sections(const json& run) {
                      escape_markup(text_of(run, "backend")), escape_markup(text_of(run, "seed")));
   if (const json& checkout = field_or_null(run, "checkout"); checkout.is_object())
     out += fmt::format(
-        "<dt>sources</dt><dd class=\"mono\">{}{}{}</dd>", escape_markup(text_of(checkout, "commit")),
+        "<dt>sources</dt><dd class=\"mono\">{}{}{}</dd>",
+        escape_markup(text_of(checkout, "commit").substr(0, 12)),
         text_of(checkout, "branch").empty() ? "" : " " + escape_markup(text_of(checkout, "branch")),
         field_of(checkout, "dirty") == true ? ", changed" : "");
+  out += fact("seconds", number_markup(field_of(run, "seconds")));
   if (count_of(run, "min_cases") > 0)
     out += fact("cases of each kernel, at least", number_markup(field_of(run, "min_cases")));
   if (count_of(run, "not_shrunk") > 0)

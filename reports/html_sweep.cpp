@@ -55,9 +55,11 @@ std::string answer_table(const AnswerTable& answer) {
 std::string answers_section(const Sweep& sweep) {
   std::string out;
   for (const Answer& answer : answers(sweep)) {
-    out += "<h3>" + escape_markup(answer.question) + "</h3>\n<ul class=\"answers\">\n";
+    out += "<h3>" + escape_markup(answer.question) + "</h3>\n" + answer_table(answer.table);
+    if (answer.sentences.empty()) continue;
+    out += "<ul class=\"answers\">\n";
     for (const std::string& sentence : answer.sentences) out += "<li>" + escape_markup(sentence) + "</li>\n";
-    out += "</ul>\n" + answer_table(answer.table);
+    out += "</ul>\n";
   }
   return out;
 }

@@ -8,16 +8,12 @@
 #include "reports/html_sections.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
+#include "reports/trend_change.h"
 
 namespace assay::html {
 namespace {
 
 using nlohmann::json;
-
-/// "run 3, 1a2b3c4"
-std::string run_text(const json& runs, size_t i) {
-  return fmt::format("run {}, {}", i + 1, text_of(runs.at(i), "commit"));
-}
 
 std::string charts(const json& runs) {
   std::set<std::string> kernels;
@@ -41,8 +37,8 @@ std::string findings_table(const json& findings, const json& runs) {
     const json& seen = field_of(finding, "runs");
     const size_t first = seen.front().get<size_t>(), last = seen.back().get<size_t>();
     rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(finding, "kernel")))) +
-            text_cell(text_of(finding, "identity")) + text_cell(run_text(runs, first)) +
-            text_cell(run_text(runs, last)) + number_cell(seen.size()) +
+            text_cell(text_of(finding, "identity")) + text_cell(trend_run_text(runs, first)) +
+            text_cell(trend_run_text(runs, last)) + number_cell(seen.size()) +
             mono_cell(text_of(finding, "replay")) + "</tr>\n";
   }
   return table("", {{"kernel"}, {"finding"}, {"first seen"}, {"last seen"}, {"runs", true}, {"replay"}},
@@ -57,7 +53,8 @@ std::string runs_table(const json& runs) {
       ratios +=
           fmt::format("{}{} {} {}", ratios.empty() ? "" : "; ", escape_markup(text_of(ratio, "kernel")),
                       escape_markup(text_of(ratio, "dtype")), number_markup(field_of(ratio, "max_ratio")));
-    rows += "<tr>" + row_head(escape_markup(run_text(runs, i))) + mono_cell(text_of(runs[i], "started"));
+    rows +=
+        "<tr>" + row_head(escape_markup(trend_run_text(runs, i))) + mono_cell(text_of(runs[i], "started"));
     for (const char* name : {"cases", "passed", "findings", "undecided"})
       rows += number_cell(field_of(runs[i], name), std::string_view(name) == "findings" && runs[i][name] > 0);
     rows += "<td>" + ratios + "</td></tr>\n";
@@ -77,7 +74,11 @@ std::string runs_table(const json& runs) {
 
 std::string trend_sections(const json& trend) {
   const json& runs = field_of(trend, "runs");
-  return "<h2 id=\"ratio\">Error over bound, before the output is rounded</h2>\n" + charts(runs) +
+  std::string out;
+  if (const std::string change = trend_change(trend); !change.empty())
+    out = fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
+                      count_of(runs.back(), "findings") > 0 ? "" : " note", escape_markup(change));
+  return out + "<h2 id=\"ratio\">Error over bound, before the output is rounded</h2>\n" + charts(runs) +
          "<h2 id=\"findings\">Findings</h2>\n" + findings_table(field_of(trend, "findings"), runs) +
          "<h2 id=\"runs\">All runs</h2>\n" + runs_table(runs);
 }

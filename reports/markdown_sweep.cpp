@@ -100,10 +100,10 @@ IllustratedText sweep_markdown(const json& result) {
   text.markdown = fmt::format("# Sweep of {}\n\n{} cells, {} runs each, on {}.\n\n", escape_markdown(names),
                               sweep.cells.size(), sweep.seeds.size(), escape_markdown(sweep.backend));
   for (const Answer& answer : answers(sweep)) {
-    text.markdown += fmt::format("## {}\n\n", answer.question);
+    text.markdown += fmt::format("## {}\n\n", answer.question) + answer_table(answer.table);
     for (const std::string& sentence : answer.sentences)
       text.markdown += fmt::format("- {}\n", escape_markdown(sentence));
-    text.markdown += "\n" + answer_table(answer.table);
+    if (!answer.sentences.empty()) text.markdown += "\n";
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
     text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_",

@@ -9,17 +9,13 @@
 #include "reports/markdown_table.h"
 #include "reports/markup.h"
 #include "reports/svg_chart.h"
+#include "reports/trend_change.h"
 
 namespace assay {
 namespace {
 
 using nlohmann::json;
 using namespace markdown;
-
-/// "run 3, 1a2b3c4", as on the page.
-std::string run_text(const json& runs, size_t i) {
-  return fmt::format("run {}, {}", i + 1, text_of(runs.at(i), "commit"));
-}
 
 std::set<std::string> kernels_in(const json& runs) {
   std::set<std::string> kernels;
@@ -59,9 +55,9 @@ std::string findings_table(const json& findings, const json& runs) {
   for (const json& finding : findings) {
     const json& seen = field_of(finding, "runs");
     out += row({code(text_of(finding, "kernel")), escape_markdown(text_of(finding, "identity")),
-                escape_markdown(run_text(runs, seen.front().get<size_t>())),
-                escape_markdown(run_text(runs, seen.back().get<size_t>())), code(text_of(finding, "replay")),
-                std::to_string(seen.size())});
+                escape_markdown(trend_run_text(runs, seen.front().get<size_t>())),
+                escape_markdown(trend_run_text(runs, seen.back().get<size_t>())),
+                code(text_of(finding, "replay")), std::to_string(seen.size())});
   }
   return out + "\n";
 }
@@ -75,7 +71,7 @@ std::string runs_table(const json& runs) {
       ratios +=
           fmt::format("{}{} {} {}", ratios.empty() ? "" : "; ", escape_markdown(text_of(ratio, "kernel")),
                       escape_markdown(text_of(ratio, "dtype")), short_decimal(field_of(ratio, "max_ratio")));
-    std::vector<std::string> cells = {escape_markdown(run_text(runs, i)),
+    std::vector<std::string> cells = {escape_markdown(trend_run_text(runs, i)),
                                       escape_markdown(text_of(runs[i], "started")), ratios};
     for (const char* name : {"cases", "passed", "findings", "undecided"})
       cells.push_back(short_decimal(field_of(runs[i], name)));
@@ -89,8 +85,10 @@ std::string runs_table(const json& runs) {
 IllustratedText trend_markdown(const json& trend) {
   const json& runs = field_of(trend, "runs");
   IllustratedText text;
-  text.markdown =
-      fmt::format("# Trend of {} runs\n\n## Error over bound, before the output is rounded\n\n", runs.size());
+  text.markdown = fmt::format("# Trend of {} runs\n\n", runs.size());
+  if (const std::string change = trend_change(trend); !change.empty())
+    text.markdown += escape_markdown(change) + "\n\n";
+  text.markdown += "## Error over bound, before the output is rounded\n\n";
   for (const std::string& kernel : kernels_in(runs))
     text.add_picture("trend_" + kernel, fmt::format("largest error / bound of {} by run", kernel),
                      ratio_picture(runs, kernel));

@@ -71,13 +71,13 @@ void print_sweep(const Console& console, const Sweep& sweep) {
   if (!sweep.complete) return;
   for (const Answer& answer : answers(sweep)) {
     console.line(console.styled(Style::bold, answer.question));
+    if (!answer.table.rows.empty()) {
+      std::vector<std::vector<std::string>> rows = {answer.table.head};
+      rows.insert(rows.end(), answer.table.rows.begin(), answer.table.rows.end());
+      console.table(rows, answer.table.head.size());
+      console.prose(answer.table.note);
+    }
     for (const std::string& sentence : answer.sentences) console.line("  " + sentence);
-    console.line("");
-    if (answer.table.rows.empty()) continue;
-    std::vector<std::vector<std::string>> rows = {answer.table.head};
-    rows.insert(rows.end(), answer.table.rows.begin(), answer.table.rows.end());
-    console.table(rows, answer.table.head.size());
-    console.line(answer.table.note);
     console.line("");
   }
   const Verdict verdict = verdict_of(sweep);

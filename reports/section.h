@@ -33,7 +33,7 @@ struct Section {
   /// Whole lines of plain text: what a failed test says in JUnit.
   std::string (*plain)(const nlohmann::json& part) = nullptr;
   /// One line a person reads first, in SARIF, annotations and comments; empty where this is not what is
-  /// wrong.
+  /// wrong. (The console's first line is faults_of of src/result/finding_kind.h, which counts every kind.)
   std::string (*headline)(const nlohmann::json& part) = nullptr;
   /// Absent where this is not what is wrong.
   std::optional<Rule> (*rule)(const nlohmann::json& part) = nullptr;

@@ -28,6 +28,11 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
   return out;
 }
 
+/// Two significant digits: of errors that depend on the inputs that were drawn.
+std::string short_of(double x) {
+  return fmt::format("{:.2g}", x);
+}
+
 bool is_swept(const Sweep& sweep, std::string_view option) {
   return std::any_of(sweep.dimensions.begin(), sweep.dimensions.end(),
                      [&](const SweepDimension& d) { return d.option == option && d.values.size() > 1; });
@@ -165,6 +170,47 @@ double relative_error(const SweepCell& cell, size_t seeds) {
 std::string error_text(double relative) {
   if (std::isnan(relative)) return "undecided";
   return std::isinf(relative) ? "no finite result" : shown(relative);
+}
+
+/// Of one output of one kernel in one format: "0.0027, at most 0.044".
+std::string precision_text(const std::vector<const SweepCell*>& cells, size_t seeds) {
+  double mean = 0, most = 0;
+  for (const SweepCell* cell : cells) {
+    const double relative = relative_error(*cell, seeds);
+    if (std::isnan(relative) || std::isinf(relative)) return error_text(relative);
+    most = std::max(most, relative);
+    for (const SweepSample& sample : cell->samples)
+      if (sample.rms_error > 0) mean = std::max(mean, sample.rms_error / sample.rms_exact);
+  }
+  return most == 0 ? "exact" : fmt::format("{}, at most {}", short_of(mean), short_of(most));
+}
+
+/// Errors of every output beside each other, a column for each format.
+Answer precision(const Sweep& sweep) {
+  Answer answer{"How precise is each format?", {}, {}};
+  std::vector<std::string> formats;  // in the order of the cells
+  for (const SweepCell& cell : sweep.cells)
+    if (const std::string name = option_of(cell, "dtype");
+        std::find(formats.begin(), formats.end(), name) == formats.end())
+      formats.push_back(name);
+  answer.table.head = {"output"};
+  answer.table.head.insert(answer.table.head.end(), formats.begin(), formats.end());
+  for (const auto& [key, cells] : grouped(sweep, [](const SweepCell& c) {
+         return Key{c.kernel, c.output};
+       })) {
+    std::vector<std::string> row = {joined(key, " ")};
+    for (const std::string& name : formats) {
+      std::vector<const SweepCell*> own;
+      for (const SweepCell* cell : cells)
+        if (option_of(*cell, "dtype") == name) own.push_back(cell);
+      row.push_back(own.empty() ? "" : precision_text(own, sweep.seeds.size()));
+    }
+    answer.table.rows.push_back(std::move(row));
+  }
+  answer.table.note =
+      "Root mean square of the error over that of the output, then the largest single error over the same: "
+      "the worst of all runs of a format.";
+  return answer;
 }
 
 /// The largest length up to which every error of these cells stays within the tolerance, and what breaks it.
@@ -330,9 +376,10 @@ double growth(const std::vector<double>& x, const std::vector<double>& y) {
 }
 
 std::vector<Answer> answers(const Sweep& sweep) {
-  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), which_kernel_is_more_precise(sweep),
-                             bound_and_error(sweep)};
-  std::erase_if(all, [](const Answer& answer) { return answer.sentences.empty(); });
+  std::vector<Answer> all = {precision(sweep), safe_gates(sweep), lengths(sweep),
+                             which_kernel_is_more_precise(sweep), bound_and_error(sweep)};
+  std::erase_if(all,
+                [](const Answer& answer) { return answer.sentences.empty() && answer.table.rows.empty(); });
   return all;
 }
 

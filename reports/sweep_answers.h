@@ -18,14 +18,15 @@ struct AnswerTable {
 struct Answer {
   std::string question;  ///< "Which gates are safe?"
   std::vector<std::string> sentences;
-  AnswerTable table;  ///< without rows where the sentences say everything
+  AnswerTable table;  ///< shown before them; without rows where the sentences say everything
 };
 
 /// Value of an option in the cell, swept or not; "" where it has none.
 std::string option_of(const SweepCell&, std::string_view option);
 
-/// Safe gates; up to which length the error stays within the tolerance; which kernel is more precise where;
-/// where error and bound part. A question that the sweep cannot answer (one kernel, one length) is left out.
+/// How precise each format is; safe gates; up to which length the error stays within the tolerance; which
+/// kernel is more precise where; where error and bound part. A question that the sweep cannot answer (one
+/// kernel, one length) is left out.
 std::vector<Answer> answers(const Sweep&);
 
 /// Tolerance of an output's largest error relative to its root mean square: the sweep's own, else 8 units

@@ -8,6 +8,7 @@
 #include "reports/html_table.h"
 #include "reports/markup.h"
 #include "reports/section.h"
+#include "src/base/program/source_place.h"
 
 namespace assay::sections {
 

@@ -46,6 +46,30 @@ void gates(SweepCell& cell) {
   cell.gate_max = -0.25;
 }
 
+// ---- precision ----
+
+TEST(Precision, OfEveryOutputStandsBesideTheOtherFormats) {
+  const Sweep sweep = sweep_of({"gla.chunk"}, {{"dtype", {"bf16", "fp32"}}}, 2, [](SweepCell& cell) {
+    const bool coarse = setting(cell, "dtype") == "bf16";
+    set_all(cell, &SweepSample::rms_exact, 2);
+    set_all(cell, &SweepSample::rms_error, coarse ? 0.005 : 2e-7);
+    set_all(cell, &SweepSample::max_error, coarse ? 0.08 : 4e-6);
+  });
+  const Answer precision = answers(sweep).front();
+  EXPECT_EQ(precision.question, "How precise is each format?");
+  EXPECT_EQ(precision.table.head, (std::vector<std::string>{"output", "bf16", "fp32"}));
+  ASSERT_EQ(precision.table.rows.size(), 1u);
+  EXPECT_EQ(precision.table.rows[0],
+            (std::vector<std::string>{"gla.chunk o", "0.0025, at most 0.04", "1e-07, at most 2e-06"}));
+}
+
+TEST(Precision, ARunWithoutFiniteValuesHasNone) {
+  const Sweep sweep = sweep_of({"gla.chunk"}, kDecay, 2, [](SweepCell& cell) {
+    if (setting(cell, "decay") == "extreme") cell.nonfinite = 1;
+  });
+  EXPECT_EQ(answers(sweep).front().table.rows.at(0).at(1), "no finite result");
+}
+
 // ---- safe gates ----
 
 TEST(SafeGates, AreAllThatWereDrawnWhereEverythingPassed) {
@@ -126,7 +150,7 @@ TEST(SafeGates, OfEveryDecayWhatItDrewAndWhatCameOfItStandsInATable) {
                                                      {"extreme", "-100 to -0.25: 1 of 1 finding"}}));
   }
   for (const Answer& a : answers(sweep_of({"gla.chunk"}, kLength, 1, gates)))
-    EXPECT_TRUE(a.table.rows.empty());
+    EXPECT_TRUE(a.question != kGates || a.table.rows.empty());
 }
 
 TEST(SafeGates, AreNotSpokenOfWhereThereAreNone) {

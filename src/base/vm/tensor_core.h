@@ -1,4 +1,7 @@
-// Tensor-core arithmetic: the aligned truncated sum, per architecture. Pure functions on bit patterns.
+// Tensor-core arithmetic: the aligned truncated sum, per architecture. Pure functions on bit patterns, which
+// define the bits. Two faster forms of the same are held to them bit for bit: rows of eight in
+// tensor_core_warp.cpp, whole tiles in rows/matrix_lanes.cpp. What bounds assume of it is derived in
+// kernels/device/product_arithmetic.cpp.
 #pragma once
 #include <cstdint>
 #include <string_view>
