@@ -76,10 +76,10 @@ json probe(FunctionBackend& backend, const Kernel& kernel, const Operator& op) {
       json said = backend.probe(program_of(kernel, resolved, inputs), inputs);
       if (!said.contains("refused")) return said;
       if (why.empty()) why = said.at("refused");
-    } catch (const Refused& refused) {
+    } catch (const BadInput& refused) {
       if (why.empty()) why = refused.what();
     }
-  throw BadInput(fmt::format("{}: {}", kernel.name, why));
+  throw BadInput(why.starts_with(kernel.name + ": ") ? why : fmt::format("{}: {}", kernel.name, why));
 }
 
 struct Subject {

@@ -53,6 +53,21 @@ bool is_finite(const Tensor& shape, const std::vector<std::byte>& bytes) {
   return true;
 }
 
+/// What is asked for is not finite where no launch wrote it, and finite where one did: it has come from
+/// another value that a launch gave.
+bool came_through_the_host(const std::vector<ProgramOutput>& asked, const std::vector<ProgramOutput>& written,
+                           const TensorMap& given) {
+  bool elsewhere = false;
+  for (const ProgramOutput& output : asked) {
+    const auto tensor = given.find(output.name);
+    if (tensor == given.end() || is_finite(tensor->second, tensor->second.data)) continue;
+    if (std::any_of(written.begin(), written.end(), [&](const auto& w) { return w.name == output.name; }))
+      return false;
+    elsewhere = true;
+  }
+  return elsewhere;
+}
+
 }  // namespace
 
 void LaunchRecord::name(const assay_array& array, const Tensor& shape) {
@@ -177,11 +192,14 @@ std::optional<LaunchedRun> LaunchRecord::finish(const std::vector<ProgramOutput>
       program.workspaces.push_back({name, static_cast<int64_t>(memory.bytes), ""});
   }
   size_t steps = steps_.size();
-  if (program.outputs.empty() && nonfinite_) {
-    steps = nonfinite_->first;
+  if (nonfinite_ && (program.outputs.empty() || came_through_the_host(outputs, program.outputs, given))) {
+    const Memory& memory = memories_[nonfinite_->second];
     const std::string name = name_of(nonfinite_->second);
-    const Tensor& shape = memories_[nonfinite_->second].shape;
-    program.outputs.push_back({name, shape.dtype, shape.axes});
+    if (program.outputs.empty() || is_finite(memory.shape, memory.now)) {  // or it has been written over
+      program.outputs.clear();
+      steps = nonfinite_->first;
+    }
+    program.outputs.push_back({name, memory.shape.dtype, memory.shape.axes});
     std::erase_if(program.workspaces, [&](const Workspace& w) { return w.name == name; });
   }
   program.constants = constants_;

@@ -24,8 +24,8 @@ class LaunchRecord {
   bool empty() const { return steps_.empty(); }
 
   /// Outputs are the tensors named so that a launch wrote, also where what was given of that name is no more
-  /// than a copy of such memory; or where none of them is there what the first launch wrote that gave a value
-  /// that is not finite.
+  /// than a copy of such memory. Where none of them is there, or what was given is not finite and none of
+  /// them, what the first launch wrote that gave a value that is not finite is there too.
   std::optional<LaunchedRun> finish(const std::vector<ProgramOutput>& outputs, const TensorMap& given);
 
  private:

@@ -148,6 +148,7 @@ def test_an_input_that_it_changes_is_a_finding():
         (lambda q, k, v, g: v, {"arithmetic": "no-such"}, "no arithmetic preset is called"),
         (lambda q, k, v, g: v, {"backend": "tpu"}, "backend: tpu"),
         (lambda q, k, v, g: v, {"directions": "backward"}, "carry no gradients"),
+        (lambda q, k, v, g, initial_state=None: int("one"), {}, "ValueError: invalid literal"),
         ("gla", {}, "a function was expected, not str"),
     ],
 )

@@ -97,3 +97,15 @@ def test_an_overflow_is_traced_through_both_launches(machine):
     run = assay.fuzz("gla", grows, **OF_GLA)
     traced = [finding for finding in run.findings if finding.cause.startswith("nonfinite/o/exp-overflow")]
     assert traced and "triton_kernels.py" in traced[0].cause, str(run)
+
+
+def test_what_the_host_makes_of_an_overflow_is_traced_to_the_launch_that_gave_it(machine):
+    def state_by_host(q, k, v, g, scale):
+        large = torch.empty_like(k)
+        kernels.doubled_by[(1,)](k.contiguous(), large, k.numel(), 3e38, BLOCK=4096)
+        B, T, H, K = q.shape
+        return {"o": gated(q, k, v, g, scale), "final_state": k.new_zeros(B, H, K, v.shape[-1]) * large.sum()}
+
+    run = assay.fuzz("gla", state_by_host, **OF_GLA)
+    traced = [finding for finding in run.findings if finding.cause.startswith("nonfinite/final_state/")]
+    assert traced and "triton_kernels.py" in traced[0].cause, str(run)
