@@ -5,47 +5,11 @@
 #include <string>
 
 #include "reference/kept_state.h"
+#include "reference/noise_amplitudes.h"
 #include "reference/sampled_chunk.h"
 
 namespace assay {
 namespace {
-
-/// Standard deviations as multiples of a uniform draw from [-1, 1]: u sqrt(number of roundings).
-struct Amplitudes {
-  float key = 0, query = 0;                     ///< scaled operands on their way into S and G
-  float read = 0;                               ///< the scaled operand that reads a state for o or dv
-  bool scaled_in_score = false;                 ///< scores are made from scaled operands too
-  float o = 0, dq = 0, dk = 0, dv = 0, dg = 0;  ///< scores and copies of that output
-};
-
-Amplitudes forward_amplitudes(const Arithmetic& a, double u, bool decays) {
-  const auto count = [&](double always, double decayed) {
-    return roundings_in(always, u) + (decays ? roundings_in(decayed, u) : 0);
-  };
-  Amplitudes y;
-  y.key = rounding_amplitude(u, count(a.write, a.write_decayed + a.write_scaled));
-  y.read = rounding_amplitude(u, count(0, a.readout_decayed + a.readout_scaled));
-  y.scaled_in_score = y.read > 0;
-  y.o = rounding_amplitude(u, roundings_in(a.readout, u));
-  return y;
-}
-
-Amplitudes adjoint_amplitudes(const AdjointArithmetic& a, double u, bool decays) {
-  const auto count = [&](double always, double decayed) {
-    return roundings_in(always, u) + (decays ? roundings_in(decayed, u) : 0);
-  };
-  Amplitudes y;
-  y.key = rounding_amplitude(u, count(a.state.write, a.state.write_decayed + a.state.write_scaled));
-  y.query = rounding_amplitude(u, count(a.adjoint.write, a.adjoint.write_decayed + a.adjoint.write_scaled));
-  y.read = rounding_amplitude(u, count(0, a.value_readout_decayed + a.value_readout_scaled));
-  y.scaled_in_score = y.read > 0;
-  y.dq = rounding_amplitude(u, count(a.state.readout, a.state.readout_decayed + a.state.readout_scaled));
-  y.dk =
-      rounding_amplitude(u, count(a.adjoint.readout, a.adjoint.readout_decayed + a.adjoint.readout_scaled));
-  y.dv = rounding_amplitude(u, roundings_in(a.value_readout, u));
-  y.dg = rounding_amplitude(u, count(a.gate_readout, a.gate_readout_decayed));
-  return y;
-}
 
 class GatedNoise {
  public:
@@ -60,8 +24,9 @@ class GatedNoise {
         scale_(static_cast<float>(p.scale)),
         chunk_(s, p.sizes.K, operand_roundoff(x_.k.dtype)) {
     const double u = operand_roundoff(x_.k.dtype);
-    amplitudes_ = backward ? adjoint_amplitudes(p.adjoint, u, x_.decays())
-                           : forward_amplitudes(p.arithmetic, u, x_.decays());
+    split_ = u >= 1;
+    amplitudes_ = backward ? noise_amplitudes(p.adjoint, u, x_.decays())
+                           : noise_amplitudes(p.arithmetic, u, x_.decays());
     const int64_t chunk = backward ? p.adjoint.state.chunk : p.arithmetic.chunk;
     length_ = chunk > 0 ? chunk : std::max<int64_t>(s.tokens, 1);
     if (backward) {
@@ -72,8 +37,8 @@ class GatedNoise {
     }
     for (const double bonus : x_.read_bonus(s.h)) bonus_.push_back(static_cast<float>(bonus));
     const double chunks = chunks_crossed();
-    rest_ = backward ? adjoint_rest(without_roundings(p.adjoint, u), chunks, x_.decays())
-                     : forward_rest(without_roundings(p.arithmetic, u), chunks, x_.decays());
+    rests_ = backward ? noise_rests(p.adjoint, u, chunks, x_.decays())
+                      : noise_rests(p.arithmetic, u, chunks, x_.decays());
   }
 
   void run() {
@@ -81,7 +46,8 @@ class GatedNoise {
     SampledState S(K_, V_);
     if (x_.S0) S.load(decoded_state(*x_.S0));
     std::vector<SampledState> starts;
-    const std::vector<Direction> kept = backward_ ? std::vector<Direction>{} : kept_directions(chunks);
+    const bool keeps = !backward_ && !split_;
+    const auto kept = keeps ? kept_directions(chunks) : std::vector<Direction>(static_cast<size_t>(chunks));
     for (int64_t i = 0; i < chunks; ++i) {
       read(i);
       if (!backward_) outputs(S, kept[static_cast<size_t>(i)]);
@@ -89,7 +55,7 @@ class GatedNoise {
       advance(S);
     }
     if (!backward_) {
-      visitor().state("final_state", K_, S, true);
+      visitor(rests_.o).state("final_state", K_, S, true);
       return;
     }
     SampledState G(K_, V_);
@@ -100,7 +66,7 @@ class GatedNoise {
       retreat(G);
       starts.pop_back();
     }
-    if (x_.S0) visitor().state("d" + std::string(x_.form.state), K_, G, true);
+    if (x_.S0) visitor(rests_.dk).state("d" + std::string(x_.form.state), K_, G, true);
   }
 
  private:
@@ -123,7 +89,7 @@ class GatedNoise {
     return most;
   }
 
-  NoiseVisitor visitor() const { return {visit_, length_, rest_}; }
+  NoiseVisitor visitor(double rest) const { return {visit_, length_, rest}; }
 
   std::vector<double> decoded_state(const Tensor& tensor) const {
     std::vector<double> row(static_cast<size_t>(K_ * V_));
@@ -152,12 +118,19 @@ class GatedNoise {
   }
 
   /// S over the chunk, and its noise: a rounding of each key that is scaled to the chunk's end.
-  void advance(SampledState& S) const { chunk_.write(S, keys(), chunk_.after(), v_, 1); }
+  void advance(SampledState& S) const {
+    chunk_.write(S, keys(), chunk_.after(), v_, 1);
+    if (amplitudes_.S_end > 0) chunk_.round(S, NoiseSource::state_end, amplitudes_.S_end);
+  }
   /// G likewise in reversed time.
   void retreat(SampledState& G) const {
-    chunk_.write(G, {q_, NoiseSource::query, amplitudes_.query}, chunk_.into(), do_, scale_);
+    const ChunkOperand queries{
+        .x = q_, .source = NoiseSource::query, .amplitude = amplitudes_.query, .wide = split_};
+    chunk_.write(G, queries, chunk_.into(), do_, scale_);
+    if (amplitudes_.G_end > 0) chunk_.round(G, NoiseSource::adjoint_end, amplitudes_.G_end);
   }
-  bool noisy() const { return amplitudes_.key > 0 || amplitudes_.query > 0; }
+  bool noisy_S() const { return amplitudes_.key > 0 || amplitudes_.S_end > 0; }
+  bool noisy_G() const { return amplitudes_.query > 0 || amplitudes_.G_end > 0; }
 
   struct Score {
     float value = 0, common = 0,
@@ -178,6 +151,10 @@ class GatedNoise {
         y.common += term * 2 * alike(w[c], chunk_.u());
       }
   }
+  /// What a score's rounding is relative to: of split operands also sums on the way to it.
+  float score_size(float value, float squares) const {
+    return split_ ? std::sqrt(value * value + squares) : binade(value);
+  }
   void own_score(int64_t t, Score& y) const {
     for (int64_t c = 0; c < K_; ++c) {
       const float term = q_[key(t, c)] * bonus_[static_cast<size_t>(c)] * k_[key(t, c)] * scale_;
@@ -187,7 +164,7 @@ class GatedNoise {
   /// Row t of y gets a score's noise, with the score's own rounding, times a row of columns.
   void add_row(const Score& score, const Lanes& rounding, float amplitude, const float* row, int64_t t,
                SampledRows& y) const {
-    const Lanes noise = score.noise + rounding * (amplitude * binade(score.value));
+    const Lanes noise = score.noise + rounding * (amplitude * score_size(score.value, score.squares));
     Lanes* const near = y.near.data() + t * V_;
     float *const common = y.common.data() + t * V_, *const squares = y.squares.data() + t * V_;
     for (int64_t v = 0; v < V_; ++v) near[v] += noise * row[v];
@@ -206,7 +183,9 @@ class GatedNoise {
     for (size_t i = 0; i < reads.size(); ++i) reads[i] = scale_ * q_[i] * chunk_.into()[i];
     return reads;
   }
-  ChunkOperand keys() const { return {k_, NoiseSource::key, amplitudes_.key}; }
+  ChunkOperand keys() const {
+    return {.x = k_, .source = NoiseSource::key, .amplitude = amplitudes_.key, .wide = split_};
+  }
   ChunkOperand queries() const { return {q_, NoiseSource::read, amplitudes_.read}; }
 
   std::vector<Direction> kept_directions(int64_t chunks) {
@@ -260,10 +239,10 @@ class GatedNoise {
   void outputs(const SampledState& S, const Direction& kept) const {
     SampledRows o(tokens_, V_);
     chunk_.read(S, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.o), queries(), chunk_.into(), scale_,
-                noisy(), o);
+                noisy_S(), o);
     ScoreVariance scores{*this, kept.rows};
     const auto add = [&](int64_t t, int64_t j, const Score& made, const float* w) {
-      scores.add(t, j, made, w);
+      if (!split_) scores.add(t, j, made, w);
       Lanes rounding;
       chunk_.draw(NoiseSource::score, t * tokens_ + j, 1, rounding);
       add_row(made, rounding, amplitudes_.o, v_.data() + j * V_, t, o);
@@ -279,11 +258,15 @@ class GatedNoise {
           own_score(t, made);
           add(t, t, made, nullptr);
         });
+    if (split_) {
+      visitor(rests_.o).rows("o", first_, o);
+      return;
+    }
     const double of_reads =
         variance_of_reads(chunk_, S, amplitudes_.o, queries(), chunk_.into(), scale_, kept.rows);
     const std::vector<float> reads = state_reads();
     const StateReadout readout{reads, chunk_.whole(), kept.rows, kept.variance + of_reads + scores.of_all()};
-    visitor().rows("o", first_, o, &readout);
+    visitor(rests_.o).rows("o", first_, o, &readout);
   }
 
   /// What a chunk's gradients are summed up in.
@@ -298,22 +281,22 @@ class GatedNoise {
     const std::vector<float>&into = chunk_.into(), &after = chunk_.after();
     chunk_.contract(chunk_.copied(S, NoiseSource::state_copy, amplitudes_.dq), do_, into, scale_, y.dq.near);
     chunk_.contract(chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dk), v_, after, 1, y.dk.near);
-    if (amplitudes_.key > 0)
+    if (noisy_S())
       chunk_.contract(S.noise, do_, into, scale_, y.dq.far),
           chunk_.contract(S.common, do_, into, scale_, y.dq.common);
-    if (amplitudes_.query > 0)
+    if (noisy_G())
       chunk_.contract(G.noise, v_, after, 1, y.dk.far), chunk_.contract(G.common, v_, after, 1, y.dk.common);
     chunk_.read(G, chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dv),
-                {k_, NoiseSource::read, amplitudes_.read}, after, 1, noisy(), y.dv);
+                {k_, NoiseSource::read, amplitudes_.read}, after, 1, noisy_G(), y.dv);
     chunk_.contract_squares(S.squares, do_, into, scale_, y.dq.squares);
     chunk_.contract_squares(G.squares, v_, after, 1, y.dk.squares);
-    if (x_.gate) gates_across(S, G, y);
+    if (x_.gate && !split_) gates_across(S, G, y);
     chunk_.for_each_pair([&](int64_t t, int64_t j, const float* w) { pair_gradients(t, j, w, y); },
                          [&](int64_t t) { own_gradients(t, y); });
-    visitor().rows("d" + std::string(x_.form.q), first_, y.dq);
-    visitor().rows("d" + std::string(x_.form.k), first_, y.dk);
-    visitor().rows("d" + std::string(x_.form.v), first_, y.dv);
-    if (x_.gate) visit_gates(y.dg);
+    visitor(rests_.dq).rows("d" + std::string(x_.form.q), first_, y.dq);
+    visitor(rests_.dk).rows("d" + std::string(x_.form.k), first_, y.dk);
+    visitor(rests_.dv).rows("d" + std::string(x_.form.v), first_, y.dv);
+    if (x_.gate && !split_) visit_gates(y.dg);
   }
 
   /// scale do_t . v_j.
@@ -350,11 +333,11 @@ class GatedNoise {
     add_row(made, rounding, amplitudes_.dv, do_.data() + t * V_, j, y.dv);
     float squares;
     const float M = value_score(t, j, squares);
-    const float size = binade(M);
+    const float size = score_size(M, squares);
     const Lanes of_dq = rounding * (amplitudes_.dq * size), of_dk = rounding * (amplitudes_.dk * size),
                 of_dg = rounding * (amplitudes_.dg * size);
     const int64_t last = x_.exclusive() ? t - 1 : t;  // the last token whose decay the pair crosses
-    const bool crossed = x_.gate && last > j;
+    const bool crossed = x_.gate && !split_ && last > j;
     for (int64_t c = 0; c < K_; ++c) {
       const size_t of_t = key(t, c), of_j = key(j, c);
       const float q = q_[of_t] * w[c], k = k_[of_j] * w[c], term = q * k_[of_j];
@@ -382,7 +365,7 @@ class GatedNoise {
     if (amplitudes_.dg > 0)
       across(S, G, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.dg),
              chunk_.copied(G, NoiseSource::adjoint_copy, amplitudes_.dg), std::sqrt(0.5f), y.dg.near);
-    if (noisy())
+    if (noisy_S() || noisy_G())
       across(S, G, S.noise, G.noise, 1, y.dg.far), across(S, G, S.common, G.common, 1, y.dg.common);
     // Here y.dq and y.dk hold the squares of what crosses the chunk's ends. Sums that end inside are left
     // in: more.
@@ -435,7 +418,7 @@ class GatedNoise {
       y.near[to] += dg.near[i], y.far[to] += dg.far[i], y.common[to] += dg.common[i];
       y.squares[to] += dg.squares[i];
     }
-    visitor().rows(name, first_, y);
+    visitor(rests_.dg).rows(name, first_, y);
   }
 
   const GatedTensors x_;
@@ -445,8 +428,9 @@ class GatedNoise {
   const int64_t K_, V_, H_;
   const float scale_;
   SampledChunk chunk_;
-  Amplitudes amplitudes_;
-  double rest_ = 0;
+  NoiseAmplitudes amplitudes_;
+  NoiseRests rests_;
+  bool split_ = false;  ///< operands are split, and none is rounded to its format
   int64_t length_ = 1;
   const Tensor *d_o_ = nullptr, *dS_ = nullptr;
   std::vector<float> bonus_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "reference/noise_amplitudes.h"
 #include "reference/sampled_chunk.h"
 #include "reference/sampled_softmax.h"
 

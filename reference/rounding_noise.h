@@ -23,6 +23,15 @@
 // values it is within the result x and the root of the sum of the terms' squares: r (|x| + |terms|) in all,
 // and what underflows.
 //
+// Where operands are split into parts and a kernel declares what truncates (`truncated`), fp32 is sampled
+// too. A truncation towards zero loses a number evenly spread between 0 and its spacing: half of that may
+// share one sign, the other half, to either side, is a source of its own, as a rounding to nearest is. So
+// `truncated` / 2 is left of `write`, `boundary` and the readouts, with exponentials and constants, and adds
+// up as above; and roundings r_i that add up to r, none above `single`, have the squares sum r_i^2 <= r
+// `single`. A source is a key's write, a score's or a state's readout, a number of a state at a chunk's end;
+// a partial sum's rounding is shared out among its terms, whose squares add up to its own. Gate gradients
+// are left to their bound.
+//
 // First order: an output's error is sum over sources of d times a coefficient, which is the exact
 // derivative. The coefficients are never written down: each of kNoiseSamples samples draws every d and
 // propagates it by the operator's own recurrences, so that what one source reaches is hit by one draw

@@ -6,11 +6,6 @@
 namespace assay {
 namespace {
 
-/// Terms that have decayed by n nats weigh e^-n, and n e^-n <= (2 / e) e^(-n/2): all of them together are
-/// off as terms of half the decay are by less than one nat; where decays differ much from token to token, by
-/// some.
-constexpr double kNats = 4;
-
 void add_scaled(Lanes* y, float x, const Lanes* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] += x * from[i];
 }
@@ -22,22 +17,6 @@ uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
-}
-
-float rounding_amplitude(double u, int roundings) {
-  return static_cast<float>(u * std::sqrt(roundings));
-}
-
-double forward_rest(const Arithmetic& a, double chunks, bool decays) {
-  const double scaled = a.write_decayed + a.write_scaled + a.readout_decayed + a.readout_scaled;
-  const double ends = a.write + a.readout + (decays ? scaled : 0) + a.bonus;
-  return ends + chunks * (a.boundary + (decays ? a.crossing : 0)) + (decays ? kNats * a.decay_per_nat : 0);
-}
-
-double adjoint_rest(const AdjointArithmetic& a, double chunks, bool decays) {
-  return forward_rest(a.state, chunks, decays) + forward_rest(a.adjoint, chunks, decays) + a.value_readout +
-         a.gate_readout + a.bonus +
-         (decays ? a.value_readout_decayed + a.value_readout_scaled + a.gate_readout_decayed : 0);
 }
 
 SampledRows::SampledRows(int64_t rows, int64_t columns)
@@ -119,7 +98,7 @@ std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, 
 }
 
 float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, float scale) const {
-  const float size = scale * binade(of.x[i] * w);
+  const float size = scale * rounded_size(of.x[i] * w);
   return of.amplitude * (of.wide ? std::fabs(size)
                                  : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_));
 }
@@ -166,8 +145,13 @@ void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::v
 std::vector<Lanes> SampledChunk::copied(const SampledState& S, NoiseSource source, float amplitude) const {
   std::vector<Lanes> copy(S.noise.size());
   for (size_t i = 0; amplitude > 0 && i < copy.size(); ++i)
-    draw(source, static_cast<int64_t>(i), amplitude * binade(S.value[i]), copy[i]);
+    draw(source, static_cast<int64_t>(i), amplitude * rounded_size(S.value[i]), copy[i]);
   return copy;
+}
+
+void SampledChunk::round(SampledState& S, NoiseSource source, float amplitude) const {
+  const std::vector<Lanes> rounding = copied(S, source, amplitude);
+  for (size_t i = 0; i < rounding.size(); ++i) S.noise[i] += rounding[i];
 }
 
 void SampledChunk::read(const SampledState& S, const std::vector<Lanes>& copy, const ChunkOperand& reads,

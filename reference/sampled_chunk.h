@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -37,7 +38,10 @@ enum class NoiseSource : uint64_t {
   gradient_query_in_score,
   gradient_read,
   gradient_score,
-  inner_score
+  inner_score,
+  // Of states of split operands, where a chunk's share is added to them.
+  state_end,
+  adjoint_end
 };
 
 /// A bijection of 64 bits that leaves no pattern.
@@ -54,15 +58,10 @@ inline float alike(float w, float u) {
   return off <= u ? off : u * u / off;
 }
 
-/// Standard deviation, as a multiple of a uniform draw from [-1, 1], of so many roundings; and their number.
-float rounding_amplitude(double u, int roundings);
+/// How many roundings an amplitude is made of (noise_amplitudes.h).
 inline float roundings_of(float amplitude, float u) {
   return amplitude * amplitude / (u * u);
 }
-
-/// What no sampled rounding covers may add up to on one path, relative to it.
-double forward_rest(const Arithmetic&, double chunks, bool decays);
-double adjoint_rest(const AdjointArithmetic&, double chunks, bool decays);
 
 /// Tokens x columns of a chunk: what reaches no other chunk, what does, and what is common to all, at most.
 struct SampledRows {
@@ -109,6 +108,9 @@ class SampledChunk {
   int64_t tokens() const { return tokens_; }
   size_t at(int64_t t, int64_t c) const { return static_cast<size_t>(t * rows_ + c); }
   float u() const { return u_; }
+  /// What a rounding of x is relative to, in units of u: split operands have errors of products and sums, by
+  /// their size.
+  float rounded_size(float x) const { return u_ < 1 ? binade(x) : std::fabs(x); }
   const Lanes& common() const { return common_; }
   /// Decays from the chunk's start to a read, from a write to its end; over all of it.
   const std::vector<float>& into() const { return into_; }
@@ -132,6 +134,8 @@ class SampledChunk {
   /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
   void write(SampledState& S, const ChunkOperand&, const std::vector<float>& weights,
              const std::vector<float>& values, float scale) const;
+  /// A rounding of each of its numbers.
+  void round(SampledState&, NoiseSource, float amplitude) const;
   /// What copying a state rounds.
   std::vector<Lanes> copied(const SampledState&, NoiseSource, float amplitude) const;
   /// y_t += sum_c scale x_tc weight_tc S_c from a rounded copy; `far`: the state is noisy.

@@ -11,7 +11,9 @@ namespace assay::gated {
 ///   tf32   sm_80: 4 steps of n = 4, F = 24, 4 (5 + 2) u = 28 u;        sm_90: 2 of n = 8, F = 25, 13 u
 /// Split fp32 operands start every 16 places from zero and add the result by one rounded addition: 28 u of
 /// these places alone, 2 u more for the two small products (2^-11 of them, twice 28 u of that), and u per
-/// addition.
+/// addition. Of these the truncations (split_truncation): of n + 1 terms one at least has the largest
+/// exponent and keeps all its bits, at most 24, and nothing is in the accumulator at first: sm_80 3 + 3 * 4
+/// terms and 4 results, 15 + 8 = 23 u; sm_90 (7 + 8) / 2 + 4 = 11.5 u.
 double contraction(Dtype dtype, double places) {
   const double blocks = std::ceil(places / 16);
   if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;

@@ -18,6 +18,12 @@ inline double gamma(double n) {
 /// (the accumulator is at most that sum).
 double contraction(Dtype, double places);
 
+/// Of a contraction of split fp32 operands, what truncations lose; all else of it rounds to nearest.
+inline constexpr double split_truncation = 1.01 * 23 * u;
+/// The largest of the roundings of products and sums of such operands: the products of their low parts, which
+/// are left out.
+inline constexpr double split_single = 0x1p-22;
+
 /// Largest (1 + e_1) (1 + e_2) .. - 1, the host's own roundings (2^-53 of 1 each) included.
 double compounded(std::initializer_list<double> errors);
 

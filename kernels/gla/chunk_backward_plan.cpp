@@ -90,6 +90,8 @@ AdjointArithmetic chunk_adjoint_arithmetic(const ResolvedCase& c) {
     side->write_scaled = scaled;
     side->readout = compounded({product, values, gamma(13)});
     side->readout_decayed = ex2_error;
+    // As the longest path of dv; dq and dk are contracted over values, then over tokens.
+    if (split) side->truncated = 3 * split_truncation, side->single = split_single;
     side->underflow = 0x1p-126;
     side->output_roundoff = unit_roundoff(c.dtype);
   }

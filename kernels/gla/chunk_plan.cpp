@@ -102,6 +102,8 @@ Arithmetic chunk_arithmetic(const ResolvedCase& c) {
   a.readout = compounded({product, gamma(6), keys, tokens, gamma(2)});
   a.readout_decayed = compounded({ex2_error, ex2_error, ex2_error, ex2_error, gamma(4)});
   a.write_scaled = a.readout_scaled = scaled;
+  // On the longest path k v is contracted over tokens, q k over keys, and scores v over tokens.
+  if (split) a.truncated = 3 * split_truncation, a.single = split_single;
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   a.bonus = bonus_error(s);

@@ -145,6 +145,7 @@ Arithmetic gsa_chunk_arithmetic(const ResolvedCase& asked) {
   Arithmetic a = gla::chunk_arithmetic(of_pass(c, c.sizes.V));
   const Arithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.sizes.K)).state;
   a.readout = compounded({a.readout, weight_error(c)});
+  a.truncated = a.single = 0;  // a softmax is no rounding
   a.logits = compounded({logits.readout, logits.readout_decayed});
   a.divide = gsa::softmax_error(weight_roundoff(c));
   a.logits_per_nat = gsa::softmax_error_per_nat();
@@ -161,6 +162,7 @@ AdjointArithmetic gsa_chunk_adjoint_arithmetic(const ResolvedCase& asked) {
   const ResolvedCase c = gsa::of_passes(asked);
   AdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.sizes.K, c.sizes.V)));
   const Arithmetic forward = gsa_chunk_arithmetic(c);
+  for (Arithmetic* side : {&a.state, &a.adjoint}) side->truncated = side->single = 0;
   a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
                      compounded({weight_roundoff(c), gamma(1)}));
   a.adjoint.write = compounded({a.adjoint.write, weight_error(c)});

@@ -43,6 +43,9 @@ Arithmetic scalar_chunk_arithmetic(const ResolvedCase& c) {
   // gamma(2): the scale, and its own rounding to fp32.
   a.readout = compounded({product, keys, tokens, gamma(2)});
   a.readout_decayed = compounded({ex2_error, gamma(1)});
+  // On the longest path k v is contracted over tokens, q k over keys, and scores v over tokens; of gradients
+  // likewise.
+  if (split) a.truncated = 3 * split_truncation, a.single = split_single;
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;

@@ -104,6 +104,7 @@ Arithmetic parallel_arithmetic(const ResolvedCase& c) {
   const bool split = c.dtype == Dtype::fp32;
   Arithmetic a = scalar_chunk_arithmetic(c);
   a.chunk = std::max<int64_t>(s.T, 1), a.stored = 0;
+  a.truncated = a.single = 0;  // of the sums over blocks nothing is said
   a.decay_per_nat = 1.01 * (9.3 + blocks) * u;
   a.write = compounded({split ? product : 0, tokens, gamma(blocks + 1)});
   a.readout = compounded({product, keys, tokens, gamma(2 + blocks + 1)});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "src/base/numerics/format.h"
 #include "tests/reference/random_problem.h"
 #include "tests/reference/sampled_noise.h"
@@ -13,9 +15,9 @@ namespace gated_noise_test {
 constexpr int64_t T = 64, N = 16;
 constexpr double u = 0x1p-8;
 
-void draw(RandomProblem& p, const char* decay, int64_t tokens, uint64_t seed) {
+void draw(RandomProblem& p, const char* decay, int64_t tokens, uint64_t seed, Dtype dtype = Dtype::bf16) {
   RandomShape shape;
-  shape.T = tokens, shape.K = shape.V = N, shape.dtype = Dtype::bf16;
+  shape.T = tokens, shape.K = shape.V = N, shape.dtype = dtype;
   shape.initial_state = false, shape.cotangents = true;
   draw_problem_of(find_operator("gla"), decay, shape, seed, p);
   p.problem.arithmetic.chunk = p.problem.adjoint.state.chunk = p.problem.adjoint.adjoint.chunk = T;
@@ -100,6 +102,91 @@ TEST(GatedNoise, WhatDecaysAddIsNoneWhereNothingDecays) {
     draw(p, decay, 2 * T, 7);
     p.problem.arithmetic.readout_scaled = p.problem.arithmetic.write_scaled = u;
     EXPECT_EQ(sampled_noise(p.problem, &sample_forward).at("o").squares > 0, decay != std::string("none"));
+  }
+}
+
+/// Towards zero, to 24 bits.
+double truncated(double x) {
+  const float y = static_cast<float>(x);
+  return std::fabs(y) > std::fabs(x) ? static_cast<double>(std::nextafter(y, 0.0f)) : static_cast<double>(y);
+}
+
+/// Scores exact and their products with v summed up, each sum truncated: the errors of o, and the exact o.
+void truncating_sums(const RandomProblem& p, std::vector<double>& errors, std::vector<double>& exact) {
+  const auto at = [&](const char* name, int64_t t, int64_t c) { return p.inputs.at(name).value(t * N + c); };
+  for (int64_t t = 0; t < T; ++t) {
+    std::vector<double> score(T);
+    for (int64_t j = 0; j <= t; ++j)
+      for (int64_t c = 0; c < N; ++c)
+        score[static_cast<size_t>(j)] += p.problem.scale * at("q", t, c) * at("k", j, c);
+    for (int64_t v = 0; v < N; ++v) {
+      double sum = 0, kept = 0;
+      for (int64_t j = 0; j <= t; ++j) {
+        const double term = score[static_cast<size_t>(j)] * at("v", j, v);
+        sum += term, kept = truncated(kept + term);
+      }
+      errors.push_back(kept - sum), exact.push_back(sum);
+    }
+  }
+}
+
+TEST(GatedNoise, OfTruncatingSumsIsTheHalfThatHasEitherSign) {
+  double squares = 0, predicted = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    RandomProblem p;
+    draw(p, "none", T, seed, Dtype::fp32);
+    Arithmetic& a = p.problem.arithmetic;
+    a.truncated = a.readout = T * 0x1p-23, a.single = 0x1p-23;
+    std::vector<double> errors, exact;
+    truncating_sums(p, errors, exact);
+    double along = 0, size = 0, allowed = 0;
+    for (size_t i = 0; i < errors.size(); ++i) along += errors[i] * exact[i], size += exact[i] * exact[i];
+    EXPECT_LT(along, 0);
+    sample_forward(p.problem, slices_of(p.problem)[0], [&](const NoiseBlock& b) {
+      if (b.output != "o") return;
+      EXPECT_LT(b.rest, 0.51 * a.truncated);
+      for (size_t i = 0; i < exact.size(); ++i)
+        allowed += std::fabs(exact[i]) * b.rest *
+                   (std::fabs(exact[i]) + std::sqrt(static_cast<double>(b.squares[i])));
+    });
+    EXPECT_LT(-along, allowed);
+    for (size_t i = 0; i < errors.size(); ++i) {
+      const double apart = errors[i] - along / size * exact[i];
+      squares += apart * apart;
+    }
+    predicted += sampled_noise(p.problem, &sample_forward).at("o").squares;
+  }
+  EXPECT_GT(predicted, squares);
+  EXPECT_LT(predicted, 16 * squares);
+}
+
+TEST(GatedNoise, OfSplitOperandsComesFromTheirRoundingsAndLeavesGatesOut) {
+  RandomProblem p;
+  draw(p, "logsigmoid", 2 * T, 8, Dtype::fp32);
+  for (Arithmetic* side : {&p.problem.adjoint.state, &p.problem.adjoint.adjoint})
+    side->truncated = 0x1p-20, side->single = 0x1p-22;
+  struct {
+    void (*declare)(AdjointArithmetic&);
+    std::set<std::string> outputs;
+  } const rows[] = {
+      {[](auto& a) { a.state.write = 0x1p-20; }, {"dq"}},
+      {[](auto& a) { a.state.boundary = 0x1p-24; }, {"dq"}},
+      {[](auto& a) { a.adjoint.write = 0x1p-20; }, {"dk", "dv"}},
+      {[](auto& a) { a.adjoint.boundary = 0x1p-24; }, {"dk", "dv"}},
+      {[](auto& a) { a.state.readout = 0x1p-20; }, {"dq"}},
+      {[](auto& a) { a.adjoint.readout = 0x1p-20; }, {"dk"}},
+      {[](auto& a) { a.value_readout = 0x1p-20; }, {"dv"}},
+  };
+  const AdjointArithmetic none = p.problem.adjoint;
+  for (const auto& row : rows) {
+    p.problem.adjoint = none;
+    row.declare(p.problem.adjoint);
+    std::set<std::string> noisy;
+    for (const auto& [name, noise] : sampled_noise(p.problem, &sample_adjoint)) {
+      EXPECT_NE(name, "dg");
+      if (noise.squares > 0) noisy.insert(name);
+    }
+    EXPECT_EQ(noisy, row.outputs) << &row - rows;
   }
 }
 

@@ -39,6 +39,13 @@ float scale_of(const OutputBlock& block, const ReferenceOutput& reference, const
   return largest > 0 ? static_cast<float>(std::ldexp(1, std::clamp(-std::ilogb(largest), -120, 120))) : 1;
 }
 
+/// The bound of an element without what storing the output may add to it.
+double without_storing(const ReferenceOutput& reference, size_t i, double half_subnormal) {
+  const double u = reference.roundoff, bound = reference.bound[i];
+  if (u == 0) return bound;
+  return std::fmax(0, (bound - u * std::fabs(reference.mid[i]) - half_subnormal) / (1 + u));
+}
+
 /// An element whose bound is left at that; what is not finite is not judged.
 void take_rest(const ReferenceOutput& reference, size_t i, double rest, OutputModel& model,
                ExpectedErrors& to) {
@@ -51,7 +58,7 @@ void take_rest(const ReferenceOutput& reference, size_t i, double rest, OutputMo
   to.rest_squares += left * left, to.rest_along += x * left, to.rest += left;
 }
 
-/// r (|x| + |terms|) and what underflows, never more than the bound.
+/// r (|x| + |terms|) and what underflows; of split operands never more than the bound.
 void add_rest(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
               OutputModel& model) {
   ExpectedErrors& to = model.expected[static_cast<size_t>(&block - model.blocks.blocks().data())];
@@ -61,7 +68,8 @@ void add_rest(const NoiseBlock& noise, const OutputBlock& block, const Reference
       const double terms = std::sqrt(static_cast<double>(noise.squares[r * noise.columns + c]));
       const double moved =
           noise.moved ? std::sqrt(static_cast<double>(noise.moved[r * noise.columns + c])) : 0;
-      const double rest = noise.rest * (std::fabs(reference.mid[i]) + terms) + moved + reference.underflow[i];
+      double rest = noise.rest * (std::fabs(reference.mid[i]) + terms) + moved + reference.underflow[i];
+      if (model.operands == Dtype::fp32) rest = std::fmin(rest, without_storing(reference, i, 0));
       take_rest(reference, i, std::isnan(rest) ? HUGE_VAL : rest, model, to);
     }
 }
@@ -126,13 +134,6 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   }
 }
 
-/// The bound of an element without what storing the output may add to it.
-double without_storing(const ReferenceOutput& reference, size_t i, double half_subnormal) {
-  const double u = reference.roundoff, bound = reference.bound[i];
-  if (u == 0) return bound;
-  return std::fmax(0, (bound - u * std::fabs(reference.mid[i]) - half_subnormal) / (1 + u));
-}
-
 /// Sums what needs no sample, with `rest` as the bounds that are left.
 void add_rest(const ReferenceOutput& reference, const std::vector<double>& rest, OutputModel& model) {
   const std::vector<OutputBlock>& blocks = model.blocks.blocks();
@@ -169,7 +170,9 @@ class Direction {
     const auto sample = backward_ ? p_.op->adjoint_noise : p_.op->forward_noise;
     // Where operands of chunks could be rounded, and none is declared to be, the samples say that none may.
     const bool could_round = sample && chunk > 0 && u_ < 1;
-    if (!rounds && !could_round) {
+    const bool split =
+        sample && chunk > 0 && u_ >= 1 && declares_truncations() && work_of(p_, chunk, backward_) <= p_.work;
+    if (!rounds && !could_round && !split) {
       for (const ReferenceOutput* output : outputs) add_rest(*output, rests_of(*output), model(*output));
       return;
     }
@@ -185,7 +188,8 @@ class Direction {
     for (const ReferenceOutput* output : outputs) model(*output).operands = dtype();
     const bool any = sample_slices(outputs, sample);
     for (const ReferenceOutput* output : outputs)
-      if (!any && !rounds) model(*output).skipped = "", add_rest(*output, rests_of(*output), model(*output));
+      if ((!any && !rounds) || (split && !model(*output).skipped.empty()))
+        model(*output).skipped = "", add_rest(*output, rests_of(*output), model(*output));
   }
 
  private:
@@ -202,6 +206,11 @@ class Direction {
     };
     const Problem& p = *p_.problem;
     return backward_ ? rounds(p.adjoint.state) || rounds(p.adjoint.adjoint) : rounds(p.arithmetic);
+  }
+  bool declares_truncations() const {
+    const Problem& p = *p_.problem;
+    return backward_ ? p.adjoint.state.truncated > 0 && p.adjoint.adjoint.truncated > 0
+                     : p.arithmetic.truncated > 0;
   }
   OutputModel& model(const ReferenceOutput& output) { return models_.at(output.name); }
 
