@@ -298,6 +298,12 @@ TEST(Causes, ARightFormulaBeyondTheBoundIsRoundedBeyondIt) {
   Evidence e;
   e.outputs = &outputs, e.shadow = &shadow, e.formula = &formula, e.op = &find_operator("gla");
   EXPECT_EQ(diagnose(e).at(0).cause, "rounding-beyond-declared");
+  shadow.lines.push_back({{"kernels/a.cu", 12, 99, "x"}, "cvt.rn.bf16.f32", 80});
+  EXPECT_EQ(
+      diagnose(e).at(0).explanation,
+      "round later or in a wider format at kernels/a.cu:12, which makes 80 % of the rounding errors; or, if "
+      "it is meant so, declare that rounding as it is: all declared numbers about 50 times as large would "
+      "hold it");
   formula.outputs[0].judged = 0;
   EXPECT_EQ(diagnose(e).at(0).cause, "formula-differs") << "nobody has judged it";
 }
