@@ -99,7 +99,7 @@ int guarded(const assay_control* control, assay_answer** answer,
     } catch (const vm::OverBudget& error) {
       return fail(ASSAY_OVER_BUDGET, error.what());
     } catch (const json::exception& error) {
-      return fail(ASSAY_BAD_INPUT, json_fault(error));
+      return fail(ASSAY_BAD_INPUT, json_fault(error).c_str());
     } catch (const std::system_error& error) {
       return fail(ASSAY_BAD_INPUT, error.what());
     } catch (const std::bad_alloc&) {
