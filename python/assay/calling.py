@@ -120,7 +120,7 @@ class Caller:
         said = {"seconds": clock.perf_counter() - before, "lane_instructions": watch.spent if watch else 0}
         if request["what"] == "probe":
             said["differentiable"] = any(getattr(value, "requires_grad", False) for value in outputs.values())
-            said |= program_arithmetic.of(self.op, watch.modules if watch else [])
+            said |= program_arithmetic.of(self.op.name, watch.modules if watch else [])
         self.succeeded = True
         return said
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Iterable
 from . import _engine
 
 if TYPE_CHECKING:
-    from .calling import Operator
     from .machine import Module
 
 
@@ -17,10 +16,10 @@ def proposed(modules: Iterable[Module], op: str | None, declared: Any = None) ->
     return answer
 
 
-def of(op: Operator, modules: Iterable[Module]) -> dict[str, Any]:
+def of(op: str, modules: Iterable[Module]) -> dict[str, Any]:
     """{"arithmetic": as `fuzz` takes it, "why": a line that says so}; nothing where none is known to fit, or nothing was launched."""
     launched = list(modules)
-    made = proposed(launched, op.name) if launched else {"arithmetic": None}
+    made = proposed(launched, op) if launched else {"arithmetic": None}
     declared = made["arithmetic"]
     if declared is None:
         return {}
