@@ -18,9 +18,9 @@ __all__ = [
     "FuzzReached", "FuzzRerun", "FuzzTightness", "FuzzTooFew", "FuzzTool", "InspectedTensor", "Inspection",
     "InspectionTool", "Location", "Mutation", "MutationChange", "MutationMutant", "MutationTool", "Operand",
     "OperatorFit", "OperatorFitSizes", "Origin", "OriginGroup", "OriginInput", "Output", "OutputAxis", "Power",
-    "PowerOutput", "Program", "ProgramSize", "Repeat", "Rounding", "RoundingOutput", "RoundingPart", "SameDefect",
-    "Shadow", "ShadowEdge", "ShadowElement", "ShadowLine", "ShadowOutput", "ShadowParting", "Slice", "SliceChain",
-    "SliceInput", "SliceLine", "SliceNode", "SliceNodeOperand", "SuspectLine", "Sweep", "SweepCell",
+    "PowerOutput", "Program", "ProgramSize", "RacingPair", "Repeat", "Rounding", "RoundingOutput", "RoundingPart",
+    "SameDefect", "Shadow", "ShadowEdge", "ShadowElement", "ShadowLine", "ShadowOutput", "ShadowParting", "Slice",
+    "SliceChain", "SliceInput", "SliceLine", "SliceNode", "SliceNodeOperand", "SuspectLine", "Sweep", "SweepCell",
     "SweepCellSetting", "SweepDimension", "SweepSample", "SweepTool", "Trap", "Trend", "TrendFinding", "TrendRun",
     "TrendRunRatio", "TrendTool", "Triage", "ValueClass", "Verification", "VerificationTool", "Worst", "WrittenTensor"
 ]
@@ -37,12 +37,12 @@ OriginKind = Literal[
     "accumulation-overflow", "literal", "input", "unwritten-memory", "beyond"
 ]
 Source = Literal["", "input", "literal", "unwritten-memory", "beyond"]
-Check = Literal["races", "unwritten", "bounds", "wrap", "async"]
-ChecksFindingKind = Literal[
+RacingPairKind = Literal[
     "race", "warp-race", "unwritten-branch", "unwritten-address", "unwritten-output", "unwritten-tensor-core",
     "never-written", "out-of-bounds", "index-wrap", "async-copy-race", "wgmma-race", "bulk-copy-race", "proxy-fence",
     "mbarrier-phase"
 ]
+Check = Literal["races", "unwritten", "bounds", "wrap", "async"]
 Quantity = Literal["argument", "result"]
 Fault = Literal["none", "kernel", "compiler-or-hardware", "kernel and compiler-or-hardware", "race"]
 RepeatKind = Literal["order", "poison", "architecture", "recorded"]
@@ -238,9 +238,13 @@ class CheckedPlace(Record):
     """one thread at one instruction"""
     where: Location; block: list[int]; thread: list[int]; access: str
 
+class RacingPair(Record):
+    """a further pair of accesses that the same missing barrier leaves without an order"""
+    kind: RacingPairKind; message: str; at: CheckedPlace; other: CheckedPlace; element: str; count: int
+
 class ChecksFinding(Record):
-    check: Check; kind: ChecksFindingKind; message: str; at: CheckedPlace; other: CheckedPlace | None
-    element: str; count: int
+    check: Check; kind: RacingPairKind; message: str; at: CheckedPlace; other: CheckedPlace | None; element: str
+    count: int; also: list[RacingPair] = field(default_factory=list)
 
 class Dismissed(ChecksFinding):
     """what a check met that is no finding, and why"""

@@ -57,6 +57,9 @@ extern const Section checks = {
                                      finding.count > 1 && finding.at.access != "not written"
                                          ? fmt::format(" ({} instances)", finding.count)
                                          : ""));
+            for (const RacingPair& pair : finding.also)
+              console.line(fmt::format("    nor between: {}{}", pair.message,
+                                       pair.count > 1 ? fmt::format(" ({} instances)", pair.count) : ""));
             print_calls(console, finding.at.where);
             if (finding.other && finding.other->where.frames != finding.at.where.frames)
               print_calls(console, finding.other->where);

@@ -31,6 +31,9 @@ std::set<std::string> reasons_of(const Verification& v) {
     for (const CheckFinding& finding : v.checks->findings) {
       add("check", name_of(finding.kind), finding.at.where);
       if (finding.other) add("check", name_of(finding.kind), finding.other->where);
+      for (const RacingPair& pair : finding.also)
+        for (const SourceLocation* where : {&pair.at.where, &pair.other.where})
+          add("check", name_of(finding.kind), *where);
     }
   if (v.trap) add("trap", name_of(v.trap->kind), v.trap->where);
   if (v.origin) add("origin", name_of(v.origin->kind), v.origin->where);

@@ -65,6 +65,25 @@ constexpr CheckName check_of(CheckKind kind) {
   return checks[static_cast<size_t>(kind)];
 }
 
+/// A further pair of accesses that the same missing barrier leaves without an order.
+struct RacingPair {
+  CheckKind kind = CheckKind::race;
+  std::string message;  ///< one line
+  CheckedPlace at, other;
+  std::string element;
+  uint64_t count = 1;
+};
+template <typename Io>
+void fields(Io& io, RacingPair& x) {
+  io.type("racing_pair", "a further pair of accesses that the same missing barrier leaves without an order");
+  ASSAY_FIELD(kind);
+  ASSAY_FIELD(message);
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(other);
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(count);
+}
+
 struct CheckFinding {
   CheckName check = CheckName::races;
   CheckKind kind = CheckKind::race;
@@ -74,7 +93,8 @@ struct CheckFinding {
   std::optional<CheckedPlace> other;  ///< the other thread of a race; where an unwritten value was read
   std::string element;                ///< "o[b=0,t=3,h=0,v=1]", "shared tile + 128": the memory concerned
   uint64_t count = 1;                 ///< instances of the same kind at the same lines
-  bool reads_global = false;          ///< a race of a load of global memory; not written to JSON
+  std::vector<RacingPair> also;
+  bool reads_global = false;  ///< a race of a load of global memory; not written to JSON
 };
 template <typename Io>
 void fields(Io& io, CheckFinding& x) {
@@ -85,6 +105,7 @@ void fields(Io& io, CheckFinding& x) {
   ASSAY_FIELD(other);
   ASSAY_FIELD(element);
   ASSAY_FIELD(count);
+  ASSAY_LATER(also);
 }
 
 /// What a check met and what is no finding: nothing that was met is lost.

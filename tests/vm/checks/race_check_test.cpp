@@ -204,15 +204,19 @@ TEST(RaceCheck, WhatIsMetAndNoFindingIsToldWithItsReason) {
 TEST(RaceCheck, OneSentenceNamesMemoryBothThreadsAndBothLines) {
   const SmallKernel broken = kernel_of(twins[0], "");
   const CheckedRun run = run_checked(broken, only_races());
-  ASSERT_EQ(run.report.findings.size(), 2u) << all_messages(run.report);
-  const CheckFinding& finding = run.report.findings[1];  // the first: that the first warp read too early
+  // That the first warp read too early is of the same barrier.
+  ASSERT_EQ(run.report.findings.size(), 1u) << all_messages(run.report);
+  const CheckFinding& finding = run.report.findings[0];
   EXPECT_EQ(finding.element, "shared tile");
-  EXPECT_EQ(finding.message, "shared tile: written at k, PTX line " +
-                                 std::to_string(line_with(broken, "// before")) +
-                                 " by thread (0,0,0) of block (0,0,0); read at k, PTX line " +
-                                 std::to_string(line_with(broken, "// after")) +
-                                 " by thread (32,0,0) of block (0,0,0): no barrier between them");
+  EXPECT_EQ(finding.message,
+            "shared tile: written at k, PTX line " + std::to_string(line_with(broken, "// before")) +
+                " by thread (0,0,0) of block (0,0,0); read at k, PTX line " +
+                std::to_string(line_with(broken, "// after")) +
+                " by thread (32,0,0) of block (0,0,0): no barrier (__syncthreads) between them");
   EXPECT_EQ(finding.count, 32u);
+  ASSERT_EQ(finding.also.size(), 1u);
+  EXPECT_TRUE(finding.also[0].message.starts_with("shared tile + 128: read at k, PTX line"))
+      << finding.also[0].message;
 }
 
 TEST(RaceCheck, SharedMemoryIsABlocksOfTheGridOrOfACluster) {

@@ -346,7 +346,7 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   const char* missing = one_store     ? "lanes of one warp store different values"
                         : same_warp   ? "no __syncwarp between these lanes of one warp"
                         : !same_block ? "blocks of one launch have no order"
-                                      : "no barrier between them";
+                                      : "no barrier (__syncthreads) between them";
   CheckFinding& made = log_.tell(place_by(who, did), place_by(other, other_did, other_block),
                                  memory_text(*block_, now.space, now.address), fmt::arg("did", did),
                                  fmt::arg("other_did", other_did), fmt::arg("missing", missing));

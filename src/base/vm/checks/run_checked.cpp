@@ -8,6 +8,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/check_trace.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/base/vm/checks/one_per_barrier.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -53,13 +54,14 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
 }
 
 /// All launches under the trace, up to a trap or until it has what it looks for.
-TracedLaunch run_launches(const Program& program, PreparedProgram& prepared, CheckLog& log,
-                          CheckTrace& trace) {
+TracedLaunch run_launches(const Program& program, PreparedProgram& prepared, CheckLog& log, CheckTrace& trace,
+                          BarrierLines* barriers = nullptr) {
   TracedLaunch all;
   for (size_t i = 0; i < program.launches.size() && !all.trap && !trace.finished(); ++i) {
     const LaunchContext& context = prepared.enter(i);
     log.enter(context);
     trace.enter(context);
+    if (barriers) note_barriers(*context.code, *barriers);
     TracedLaunch done = run_traced(context, prepared.blocks(i), trace);
     all.lane_instructions += done.lane_instructions;
     all.trap = std::move(done.trap);
@@ -75,12 +77,6 @@ bool racing_reads_matter(const Program& program, const TensorMap& inputs, const 
   CheckTrace trace(Checks::none(), {log, {}});
   trace.stray.emplace(racing);
   return run_launches(program, prepared, log, trace).trap || trace.stray->matter();
-}
-
-/// Of lanes of one store whose values differ.
-bool is_of_one_store(const CheckFinding& f) {
-  return f.kind == CheckKind::warp_race && f.other && f.at.access.starts_with("written") &&
-         f.at.access == f.other->access && f.at.where.ptx_line == f.other->where.ptx_line;
 }
 
 /// Races where every product is rounded before its sum.
@@ -126,7 +122,8 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
     trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs));
     note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
-  TracedLaunch done = run_launches(program, prepared, log, trace);
+  BarrierLines barriers;
+  TracedLaunch done = run_launches(program, prepared, log, trace, &barriers);
   report.lane_instructions = done.lane_instructions;
   trap = std::move(done.trap);
   if (!trap && checks.unwritten && !program.launches.empty()) {
@@ -145,6 +142,7 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
         "what the racing loads gave reaches no store, no address and no decision: it was followed in "
         "a second run");
   if (!trap) dismiss_split_products(program, inputs, options, unfollowed, report);
+  report.findings = one_per_barrier(std::move(report.findings), barriers);
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }
 
