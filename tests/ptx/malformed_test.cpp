@@ -152,7 +152,7 @@ constexpr Malformed bodies[] = {
      "fuzz.ptx:8:1: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 in k: has a fragment of 2 "
      "registers; the shape needs 4"},
     {"cp.async.wait_group %r1;", "fuzz.ptx:8:1: cp.async.wait_group in k: expected a constant operand"},
-    {"mov.u32 %r1, !%p1;", "fuzz.ptx:8:1: mov.u32 in k: a negated predicate is not allowed here"},
+    {"mov.u32 %r1, !%p1;", "fuzz.ptx:8:1: mov.u32 in k: a negated operand is not allowed here"},
     {"mov.u32 _, ((((((((((1))))))))));", "fuzz.ptx:8:21: operands are nested too deep"},
     {"add.s32 %r1, %r2, %r3; }\n junk", "fuzz.ptx:9:2: expected a directive"},
 };

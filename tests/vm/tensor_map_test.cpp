@@ -1,6 +1,9 @@
 // Tensor maps that a kernel changes before it loads through them.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "src/base/vm/machine.h"
 
 namespace assay::vm {
@@ -75,11 +78,32 @@ TEST(TensorMap, AChangedMapIsWhatACopyGoesBy) {
   }
 }
 
+TEST(TensorMap, FormatsAndFillsAreFieldsToo) {
+  const Outcome floats = run_with(
+      "@p tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r2], 7;\n"
+      "@p tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r2], 1;\n"
+      "@p tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r2], 0;\n"
+      "@p tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r2], 0;\n"
+      "@p tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r2], 0, 5;");
+  ASSERT_FALSE(floats.trap) << floats.trap->message;
+  for (int64_t i = 0; i < 16; ++i) {
+    const auto bits = static_cast<uint32_t>(floats.outputs.at("d").bits(i));
+    if (i < 5)
+      EXPECT_EQ(bits, static_cast<uint32_t>(i));
+    else
+      EXPECT_TRUE(std::isnan(std::bit_cast<float>(bits))) << i << ": " << bits;
+  }
+}
+
 TEST(TensorMap, WhatNoMapCanBeTraps) {
   const std::pair<const char*, const char*> cases[] = {
       {"@p tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r2], 1, 5;",
        "no tensor map with that field"},
       {"@p tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r2], 3;", "no multiple of 16"},
+      {"@p tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r2], 1;", "no tensor map with that field"},
+      {"@p tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r2], 13;",
+       "no tensor map with that field"},
+      {"@p tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r2], 1;", "makes a tensor map with"},
       {"@p tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r3], 0, 5;",
        "reaches shared memory at byte 128"},
       {"@p st.shared.b32 [%r2+8], -1;", "there is no tensor map at"}};

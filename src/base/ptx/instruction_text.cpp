@@ -9,7 +9,10 @@ std::string operand_text(const Function& f, const Operand& o) {
   using Kind = Operand::Kind;
   switch (o.kind) {
     case Kind::reg:
-      return (o.negated ? "!" : "") + f.registers[o.reg].name;
+      return (!o.negated                              ? ""
+              : f.registers[o.reg].type == Type::pred ? "!"
+                                                      : "-") +
+             f.registers[o.reg].name + (o.name.empty() ? "" : "." + o.name);
     case Kind::immediate:
       if (!o.is_float_literal) return std::to_string(static_cast<int64_t>(o.bits));
       return o.bits >> 32 ? fmt::format("0d{:016X}", o.bits) : fmt::format("0f{:08X}", o.bits);

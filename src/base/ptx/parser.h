@@ -77,6 +77,7 @@ class Parser {
   Form form(const Instruction&);
   Operand operand();
   Operand simple_operand();
+  Operand with_part(Operand);
   Operand address();
   Operand named();
   Operand special(std::string_view name, size_t position);

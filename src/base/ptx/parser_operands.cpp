@@ -8,6 +8,10 @@ namespace {
 
 constexpr int deepest_operand = 8;
 
+bool names_begin_with(char c) {
+  return c == '%' || c == '_' || c == '$' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 }  // namespace
 
 Operand Parser::operand() {
@@ -29,6 +33,14 @@ Operand Parser::simple_operand() {
     result.negated = true;
     return result;
   }
+  const size_t before = lex_.position();
+  if (lex_.accept('-') && names_begin_with(lex_.peek())) {  // a negated operand of vmad
+    Operand result = named();
+    if (result.kind != Operand::Kind::reg) lex_.fail("expected a number");
+    result.negated = true;
+    return with_part(std::move(result));
+  }
+  lex_.rewind(before);
   if (lex_.number_next()) {
     const Literal literal = lex_.literal();
     Operand result;
@@ -57,7 +69,13 @@ Operand Parser::simple_operand() {
   if (result.kind == Operand::Kind::symbol || (result.kind == Operand::Kind::label && lex_.peek() == '+')) {
     if (lex_.accept('+')) result.offset = lex_.integer();
   }
-  return result;
+  return with_part(std::move(result));
+}
+
+/// "%r1.b2", "%r1.h10": a register of a video instruction has the part for its name.
+Operand Parser::with_part(Operand operand) {
+  if (operand.kind == Operand::Kind::reg && lex_.peek() == '.') operand.name = lex_.directive();
+  return operand;
 }
 
 Operand Parser::list(char close) {

@@ -216,6 +216,7 @@ Slot Decoder::special_slot(const std::string& name, Cell cell) {
 
 std::pair<Slot, Cell> Decoder::register_cell(const Operand& operand) {
   if (operand.kind != Operand::Kind::reg) fail("expected a register");
+  if (!operand.name.empty()) fail("a part of a register, ." + operand.name + ", is no operand here");
   const Type type = here().registers[static_cast<size_t>(operand.reg)].type;
   return {register_slot(operand.reg), type == Type::b128 ? Cell::none : cell_of(type)};
 }
@@ -228,7 +229,7 @@ std::array<Slot, 2> Decoder::register_pair(const Operand& operand) {
 
 Slot Decoder::source(const Operand& operand, Type type) {
   const Cell cell = cell_of(type);
-  if (operand.negated) fail("a negated predicate is not allowed here");
+  if (operand.negated) fail("a negated operand is not allowed here");
   switch (operand.kind) {
     case Operand::Kind::reg: {
       const auto [slot, have] = register_cell(operand);

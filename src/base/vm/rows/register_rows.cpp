@@ -1,4 +1,6 @@
 // Packing and unpacking moves, arithmetic with the carry flag (PTX ISA 9.7.9.2, 9.7.2).
+#include <type_traits>
+
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
 #include "src/base/vm/rows/warp_rows.h"
@@ -129,10 +131,12 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
   auto cell = [&](Slot slot) { return reinterpret_cast<T*>(warp.file + slot); };
   uint32_t carries = 0;
   each_lane(mask, [&](int lane) {
-    const auto product = static_cast<unsigned __int128>(cell(op.s[0])[lane]) * cell(op.s[1])[lane];
-    const T half = high ? static_cast<T>(product >> (8 * sizeof(T))) : static_cast<T>(product);
-    const auto sum =
-        static_cast<unsigned __int128>(half) + cell(op.s[2])[lane] + (reads ? (warp.carry >> lane) & 1 : 0);
+    using Product = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    using Half = std::make_unsigned_t<T>;
+    const Product product = static_cast<Product>(cell(op.s[0])[lane]) * cell(op.s[1])[lane];
+    const auto half = static_cast<Half>(high ? product >> (8 * sizeof(T)) : product);
+    const auto sum = static_cast<unsigned __int128>(half) + static_cast<Half>(cell(op.s[2])[lane]) +
+                     (reads ? (warp.carry >> lane) & 1 : 0);
     cell(op.d)[lane] = static_cast<T>(sum);
     carries |= (static_cast<uint32_t>(sum >> (8 * sizeof(T))) & 1) << lane;
   });
@@ -179,6 +183,8 @@ void add_register_rows(std::vector<Row>& rows) {
   add("{mad.hi.cc,madc.hi,madc.hi.cc}.u32", carry_multiply<uint32_t, true>);
   add("{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", carry_multiply<uint64_t, false>);
   add("{mad.hi.cc,madc.hi,madc.hi.cc}.u64", carry_multiply<uint64_t, true>);
+  add("{mad.hi.cc,madc.hi,madc.hi.cc}.s32", carry_multiply<int32_t, true>);
+  add("{mad.hi.cc,madc.hi,madc.hi.cc}.s64", carry_multiply<int64_t, true>);
   // What the cache does with lines changes no value.
   for (const char* pattern : {"createpolicy.{fractional,range,range.global}.L2::{evict_first,evict_last,"
                               "evict_normal,evict_unchanged}"

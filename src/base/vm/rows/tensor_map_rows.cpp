@@ -14,7 +14,35 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-enum MapField : uint64_t { global_address, global_dim, global_stride, box_dim, element_stride };
+enum MapField : uint64_t {
+  global_address,
+  global_dim,
+  global_stride,
+  box_dim,
+  element_stride,
+  rank,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  fill_mode
+};
+
+/// PTX ISA, "tensormap.replace", new_val of .elemtype, .interleave_layout, .swizzle_mode and .fill_mode: the
+/// numbers of TileMap's enumerators.
+template <class E>
+bool choose(E& field, uint64_t value, E last) {
+  if (value > static_cast<uint64_t>(last)) return false;
+  field = static_cast<E>(value);
+  return true;
+}
+
+/// Axes that go are forgotten: none can be added. `value`: axes less one.
+bool keep_axes(TileMap& map, uint64_t value) {
+  if (map.is_im2col() || value >= map.sizes.size()) return false;
+  const auto axes = static_cast<size_t>(value) + 1;
+  map.sizes.resize(axes), map.box.resize(axes), map.steps.resize(axes), map.strides.resize(axes - 1);
+  return true;
+}
 
 /// Op::immediate: the field, and from bit 8 on its axis.
 bool replace_field(PlacedTileMap& placed, uint64_t what, uint64_t value) {
@@ -36,9 +64,19 @@ bool replace_field(PlacedTileMap& placed, uint64_t what, uint64_t value) {
       if (map.is_im2col()) return false;
       map.box[axis] = static_cast<uint32_t>(value);
       return true;
-    default:
+    case element_stride:
       map.steps[axis] = static_cast<uint32_t>(value);
       return true;
+    case rank:
+      return keep_axes(map, value);
+    case elemtype:
+      return choose(map.element, value, TileMap::Element::tf32_ftz);
+    case interleave_layout:
+      return choose(map.interleave, value, TileMap::Interleave::of_32_bytes);
+    case swizzle_mode:
+      return choose(map.swizzle, value, TileMap::Swizzle::of_128_bytes);
+    default:
+      return choose(map.outside, value, TileMap::Outside::nans);
   }
 }
 
@@ -73,11 +111,16 @@ void decode_replace(Decoder& decoder, const ptx::Instruction& instruction, Op& o
                                                                 {"global_dim", global_dim},
                                                                 {"global_stride", global_stride},
                                                                 {"box_dim", box_dim},
-                                                                {"element_stride", element_stride}};
+                                                                {"element_stride", element_stride},
+                                                                {"rank", rank},
+                                                                {"elemtype", elemtype},
+                                                                {"interleave_layout", interleave_layout},
+                                                                {"swizzle_mode", swizzle_mode},
+                                                                {"fill_mode", fill_mode}};
   const std::vector<std::string> words = decoder.parts(instruction);
   for (const auto& [name, field] : fields)
     if (words[3] == name) op.immediate = field;
-  const bool whole = op.immediate == global_address;
+  const bool whole = op.immediate == global_address || op.immediate >= rank;
   decoder.expect_operands(instruction, whole ? 2 : 3, whole ? 2 : 3);
   op.space = instruction.form.space == Space::none ? Space::global : instruction.form.space;
   std::tie(op.s[0], op.offset) = decoder.second_address(instruction.operands[0], &op.address_wide);
@@ -122,6 +165,7 @@ void add_tensor_map_rows(std::vector<Row>& rows) {
   add("global_address{,.global,.shared}.b1024.b64");
   add("global_stride{,.global,.shared}.b1024.b64");
   add("{global_dim,box_dim,element_stride}{,.global,.shared}.b1024.b32");
+  add("{rank,elemtype,interleave_layout,swizzle_mode,fill_mode}{,.global,.shared}.b1024.b32");
   for (const char* scope : {"cta", "cluster", "gpu", "sys"})
     add_warp_row(rows,
                  std::string("tensormap.cp_fenceproxy.global.shared.tensormap::generic.release.") + scope +
