@@ -67,11 +67,11 @@ expect 'a failed build is tried again' is "$status" 3
 unset BROKEN
 
 touch "$tree/src/changed.cpp"
-missing=libmpfi-dev
+missing=libmpfr-dev
 run list
-expect 'missing packages are asked for' called 'install -y --no-install-recommends libmpfi-dev'
+expect 'missing packages are asked for' called 'install -y --no-install-recommends libmpfr-dev'
 expect 'packages that cannot be installed are status 2' is "$status" 2
-expect 'packages that cannot be installed are named' said 'apt-get install libmpfi-dev'
+expect 'packages that cannot be installed are named' said 'apt-get install libmpfr-dev'
 missing=none
 
 export ASSAY_NVCC=/no/such/nvcc

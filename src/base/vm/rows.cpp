@@ -10,13 +10,18 @@
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/warp_rows.h"
 
+// A program that decodes and never runs (the watch's library) is spared the sets for single hosts.
+#if defined(__x86_64__) && !defined(ASSAY_PORTABLE_LANES)
+#define ASSAY_HOST_LANES
+#endif
+
 #define ASSAY_LANE_SET(set)             \
   namespace assay::vm::set {            \
   void add_all_rows(std::vector<Row>&); \
   LaneKit kit();                        \
   }
 ASSAY_LANE_SET(portable)
-#if defined(__x86_64__)
+#ifdef ASSAY_HOST_LANES
 ASSAY_LANE_SET(avx2)
 ASSAY_LANE_SET(avx512)
 #endif
@@ -35,7 +40,7 @@ struct LaneSet {
 /// The best of the host last.
 constexpr LaneSet lane_set_table[] = {
     {"portable", [] { return true; }, portable::add_all_rows, portable::kit},
-#if defined(__x86_64__)
+#ifdef ASSAY_HOST_LANES
     {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
      avx2::add_all_rows, avx2::kit},
     {"avx512",
