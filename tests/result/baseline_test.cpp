@@ -69,6 +69,34 @@ TEST(Baseline, AKnownDefectHidesNoNewOne) {
   EXPECT_EQ(run.findings[1].known, false);
 }
 
+/// One fault, by other cases: its values in exact arithmetic, or an overflow at a line of its own.
+TEST(Baseline, ANamedCauseOfOneOutputIsKnownByAnotherSymptom) {
+  const auto named = [](const char* cause, const char* name) {
+    Verification v = finding("gla.chunk", cause, 1);
+    v.diagnosis = {{name, "", 0.9, {}}};
+    return v;
+  };
+  const Verification values = named("violation/o", "gate-sign");
+  const auto known = [](const Verification& earlier, const Verification& now) {
+    FuzzRun run = run_of({now});
+    const Baseline baseline{"b.json", {earlier}};
+    mark_familiar(baseline, run.findings);
+    const bool familiar = run.findings[0].known.value();
+    compare_with_baseline(baseline, run);
+    EXPECT_EQ(run.findings[0].known, familiar);
+    EXPECT_EQ(run.baseline->gone.empty(), familiar);
+    return familiar;
+  };
+  EXPECT_TRUE(known(values, named("formula/o", "gate-sign")));
+  EXPECT_TRUE(known(values, named("nonfinite/o/exp-overflow/k.cu", "gate-sign")));
+  EXPECT_TRUE(known(named("nonfinite/o/exp-overflow/k.cu", "gate-sign"), values));
+  EXPECT_FALSE(known(values, named("formula/final_state", "gate-sign")));
+  EXPECT_FALSE(known(values, named("formula/o", "decay-base")));
+  EXPECT_FALSE(known(values, named("property/no-races", "gate-sign")));
+  EXPECT_FALSE(known(named("nonfinite/o/exp-overflow/k.cu", "gate-sign"),
+                     named("nonfinite/o/sum-overflow/k.cu", "gate-sign")));
+}
+
 TEST(Baseline, ARunOutOfTimeForADiagnosisKnowsTheFindingAllTheSame) {
   Verification explained = finding("gla.chunk", "violation/o", 1),
                plain = finding("gla.chunk", "violation/o", 2);
