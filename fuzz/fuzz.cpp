@@ -465,6 +465,12 @@ class Fuzzer {
 
 }  // namespace
 
+std::string text_of(const FuzzProgress& p) {
+  return fmt::format("{} case{}, {} finding{}{}, {:.0f} s", p.cases, p.cases == 1 ? "" : "s", p.findings,
+                     p.findings == 1 ? "" : "s",
+                     p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds);
+}
+
 void Listener::started(const std::vector<const Kernel*>&, const FuzzOptions&, const std::string&) {}
 void Listener::progress(const FuzzProgress&) {}
 void Listener::found(const Verification&) {}

@@ -241,10 +241,9 @@ ProposedArithmetic propose_arithmetic(const std::vector<ptx::Module>& modules, c
   const std::vector<Found> found = places_of(modules);
   ProposedArithmetic made;
   choose_preset(op, found, made);
-  for (const Found& f : found) {
-    const auto same = [&](const RoundingPlace& p) { return to_json(p) == to_json(f.place); };
-    if (std::none_of(made.places.begin(), made.places.end(), same)) made.places.push_back(f.place);
-  }
+  for (const Found& f : found)
+    if (std::find(made.places.begin(), made.places.end(), f.place) == made.places.end())
+      made.places.push_back(f.place);
   if (!declared.is_null()) require_declaration(op, declared), made.looser = looser_than(found, declared);
   return made;
 }

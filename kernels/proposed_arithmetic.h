@@ -16,6 +16,8 @@ struct RoundingPlace {
   std::string kernel, line, instruction;
   int64_t count = 0;
   std::string of, field;
+
+  bool operator==(const RoundingPlace&) const = default;
 };
 
 struct ProposedArithmetic {

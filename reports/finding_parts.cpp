@@ -101,10 +101,8 @@ std::string headline_of(const json& v) {
 std::string cause_sentence_of(const json& v) {
   const json& diagnosis = field_or_null(v, "diagnosis");
   if (!diagnosis.is_array() || diagnosis.empty()) return "";
-  const json& score = field_or_null(diagnosis[0], "score");
-  return fmt::format("cause {} ({:.0f} %): {}", text_of(diagnosis[0], "cause"),
-                     100 * (score.is_number() ? score.get<double>() : 0),
-                     text_of(diagnosis[0], "explanation"));
+  return fmt::format("cause {} ({}): {}", text_of(diagnosis[0], "cause"),
+                     percent(field_or_null(diagnosis[0], "score")), text_of(diagnosis[0], "explanation"));
 }
 
 std::string identity_in(const json& v) {

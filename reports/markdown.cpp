@@ -64,11 +64,10 @@ std::string fuzz_part(const json& run) {
   for (const json& kernel : kernels) names += (names.empty() ? "" : ", ") + code(exact_decimal(kernel));
   if (kernels.size() > kNamed) names = fmt::format("{} kernels", kernels.size());
   const json& findings = field_of(run, "findings");
-  std::string out =
-      fmt::format("# fuzz {}: {} case{}, {} passed, {} finding{}, {} undecided, {} out of domain\n\n", names,
-                  short_field(run, "cases"), count_of(run, "cases") == 1 ? "" : "s",
-                  short_field(run, "passed"), findings.size(), findings.size() == 1 ? "" : "s",
-                  short_field(run, "undecided"), short_field(run, "domain"));
+  std::string out = fmt::format("# fuzz {}: {}, {} passed, {}, {} undecided, {} out of domain\n\n", names,
+                                counted(count_of(run, "cases"), "case", "cases"), short_field(run, "passed"),
+                                counted(static_cast<int64_t>(findings.size()), "finding", "findings"),
+                                short_field(run, "undecided"), short_field(run, "domain"));
   out += fmt::format("Backend {}, seed {}, {} s.\n\n", escape_markdown(text_of(run, "backend")),
                      escape_markdown(text_of(run, "seed")), short_field(run, "seconds"));
   if (const std::string why = shortfall_of(run); !why.empty())

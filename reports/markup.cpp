@@ -145,6 +145,14 @@ std::string number_markup(const json& value) {
                      escape_markup(shown));
 }
 
+std::string counted(int64_t n, const char* one, const char* more) {
+  return fmt::format("{} {}", n, n == 1 ? one : more);
+}
+
+std::string percent(const json& share) {
+  return fmt::format("{:.0f} %", share.is_number() ? 100 * share.get<double>() : 0);
+}
+
 std::string result_kind(const json& result) {
   const std::string kind = text_of(result, "kind");
   if (kind != "verification" && kind != "fuzz" && kind != "sweep" && kind != "trend") {

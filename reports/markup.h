@@ -23,6 +23,10 @@ std::string hex_float(const nlohmann::json& value);
 std::string grouped(const nlohmann::json& value);
 /// <data value="EXACT">SHORT</data>
 std::string number_markup(const nlohmann::json& value);
+/// "1 case", "3 cases".
+std::string counted(int64_t n, const char* one, const char* more);
+/// A share as the console says it: "98 %" of 0.98; of what is no number "0 %".
+std::string percent(const nlohmann::json& share);
 
 /// "verification", "fuzz", "sweep" or "trend". Throws BadInput where the document is none, or of another
 /// schema than this program's.

@@ -9,6 +9,7 @@
 
 #include "fuzz/looseness.h"
 #include "reports/console_chain.h"
+#include "reports/markup.h"
 
 namespace assay {
 namespace {
@@ -220,10 +221,6 @@ void print_gone(const Console& console, const FuzzRun& run) {
     console.line(fmt::format("gone since {}: {} {}\n  now: {}\n  {}", run.baseline->source, gone.kernel,
                              gone.cause, gone.outcome, Console::command(gone.replay)));
   if (!run.baseline->gone.empty()) console.line("");
-}
-
-std::string counted(int64_t n, const char* one, const char* more) {
-  return fmt::format("{} {}", n, n == 1 ? one : more);
 }
 
 /// "3 findings", with a baseline "3 findings (1 new, 2 known, 1 gone)".

@@ -18,10 +18,6 @@ constexpr size_t kRows = 50;           ///< of a table; further ones are counted
 constexpr size_t kLineBytes = 2'000;   ///< of one text: a token can be long
 constexpr size_t kClosingBytes = 400;  ///< kept for what is said after the details
 
-std::string counted(size_t n, const char* one, const char* more) {
-  return fmt::format("{} {}", n, n == 1 ? one : more);
-}
-
 /// At most kLineBytes, cut between characters.
 std::string cut(std::string text) {
   if (text.size() <= kLineBytes) return text;
@@ -64,19 +60,19 @@ std::string heading(const json& result, const std::vector<const json*>& findings
   std::string out = "### assay: ";
   const std::string shortfall = shortfall_of(result);
   if (!shortfall.empty()) out += text_of(result, "ended_early").empty() ? "inconclusive, " : "incomplete, ";
-  out += findings.empty()           ? "no finding"
-         : known == findings.size() ? "no new finding"
-                                    : counted(findings.size() - known, known ? "new finding" : "finding",
-                                              known ? "new findings" : "findings");
+  out += findings.empty() ? "no finding"
+         : known == findings.size()
+             ? "no new finding"
+             : counted(static_cast<int64_t>(findings.size() - known), known ? "new finding" : "finding",
+                       known ? "new findings" : "findings");
   if (known > 0) out += fmt::format(", {} known", known);
   if (text_of(result, "kind") != "fuzz") return out + "\n\n";
-  out += fmt::format(
-      "\n\n{} of {} on {}, {} s, seed {}: {} passed, {} undecided, {} out of domain.\n\n",
-      count_of(result, "cases") == 1 ? "1 case" : short_decimal(field_of(result, "cases")) + " cases",
-      counted(field_of(result, "kernels").size(), "kernel", "kernels"),
-      escape_markdown(text_of(result, "backend")), short_decimal(field_of(result, "seconds")),
-      text_of(result, "seed"), short_decimal(field_of(result, "passed")),
-      short_decimal(field_of(result, "undecided")), short_decimal(field_of(result, "domain")));
+  out += fmt::format("\n\n{} of {} on {}, {} s, seed {}: {} passed, {} undecided, {} out of domain.\n\n",
+                     counted(count_of(result, "cases"), "case", "cases"),
+                     counted(static_cast<int64_t>(field_of(result, "kernels").size()), "kernel", "kernels"),
+                     escape_markdown(text_of(result, "backend")), short_decimal(field_of(result, "seconds")),
+                     text_of(result, "seed"), short_decimal(field_of(result, "passed")),
+                     short_decimal(field_of(result, "undecided")), short_decimal(field_of(result, "domain")));
   if (const json& checkout = field_or_null(result, "checkout"); checkout.is_object())
     out += fmt::format(
         "Of {}{}{}.\n\n", code(text_of(checkout, "commit").substr(0, 12)),

@@ -70,10 +70,10 @@ std::string trend_change(const json& trend) {
   }
   const std::string names = some_of(fresh, ", ");
   const std::vector<std::string> ratios = moved(runs[last - 1], runs[last]);
-  return fmt::format("{} against {} of {}: {} new finding{}{}, {} gone; {}", trend_run_text(runs, last),
+  return fmt::format("{} against {} of {}: {}{}, {} gone; {}", trend_run_text(runs, last),
                      trend_run_text(runs, last - 1), text_of(runs[last - 1], "started").substr(0, 10),
-                     fresh.size(), fresh.size() == 1 ? "" : "s", names.empty() ? "" : " (" + names + ")",
-                     gone,
+                     counted(static_cast<int64_t>(fresh.size()), "new finding", "new findings"),
+                     names.empty() ? "" : " (" + names + ")", gone,
                      ratios.empty() ? "no error over bound moved by more than a tenth"
                                     : "error over bound: " + some_of(ratios, "; "));
 }

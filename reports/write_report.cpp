@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,6 +19,7 @@
 #include "reports/markup.h"
 #include "reports/sarif.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay {
 namespace {
@@ -53,17 +53,7 @@ void write_report(const nlohmann::json& result, const std::filesystem::path& out
   if (failed)
     throw BadInput(fmt::format("{}: cannot make this folder ({}); name another with --out or --report",
                                out_dir.string(), failed.message()));
-  for (const auto& [name, text] : files) {
-    std::ofstream file(out_dir / name, std::ios::binary);
-    file << text;
-    file.close();
-    if (file) continue;
-    // No half of a result is left behind.
-    if (std::filesystem::is_regular_file(out_dir / name, failed))
-      std::filesystem::remove(out_dir / name, failed);
-    throw BadInput(fmt::format("{}: cannot write this file; check its folder's rights and free space",
-                               (out_dir / name).string()));
-  }
+  for (const auto& [name, text] : files) write_file((out_dir / name).string(), text);
 }
 
 }  // namespace assay

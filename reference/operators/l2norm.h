@@ -9,6 +9,7 @@
 // NeurIPS 2024, arXiv:2406.06484 (L2 normalisation of keys and queries).
 #pragma once
 #include "reference/operator_traits.h"
+#include "reference/operators/rows_of_x.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
 
@@ -34,18 +35,8 @@ struct L2Norm {
   static constexpr OperatorTraits traits{
       .inexact = true, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
-  /// T x K.
   template <typename Real>
-  struct Inputs {
-    Matrix<Real> x;
-    Real scale{1};
-
-    template <typename Self, typename Visit>
-    static void each(Self& x, const Visit& visit) {
-      visit("x", x.x);
-    }
-    void take(const SliceProblem&) {}
-  };
+  using Inputs = RowsOfX<Real>;
   template <typename Real>
   struct Outputs {
     Matrix<Real> y;

@@ -8,6 +8,7 @@
 #pragma once
 #include "reference/operator_traits.h"
 #include "reference/operators/logistic.h"
+#include "reference/operators/rows_of_x.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
 
@@ -25,18 +26,8 @@ struct Rwkv7LogDecay {
   static constexpr OperatorTraits traits{
       .inexact = true, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
-  /// T x K.
   template <typename Real>
-  struct Inputs {
-    Matrix<Real> x;
-    Real scale{1};
-
-    template <typename Self, typename Visit>
-    static void each(Self& x, const Visit& visit) {
-      visit("x", x.x);
-    }
-    void take(const SliceProblem&) {}
-  };
+  using Inputs = RowsOfX<Real>;
   template <typename Real>
   struct Outputs {
     Matrix<Real> w;

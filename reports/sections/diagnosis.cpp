@@ -15,18 +15,14 @@ using nlohmann::json;
 using namespace html;
 using namespace markdown;
 
-/// As the console says it.
-std::string percent(const json& cause) {
-  return fmt::format("{:.0f} %", 100 * field_of(cause, "score").get<double>());
-}
-
 std::string diagnosis_page(const json& diagnosis, const std::string&, int level) {
   std::string out = fmt::format("<h{0}>Diagnosis</h{0}>\n", level);
   for (const json& cause : diagnosis) {
     out += fmt::format(
         "<div class=\"callout note\"><p><b>{}</b> <span class=\"muted\">{}</span><br>{}</p>\n<ul>\n",
         escape_markup(text_of(cause, "cause")),
-        fmt::format("<data value=\"{}\">{}</data>", exact_decimal(field_of(cause, "score")), percent(cause)),
+        fmt::format("<data value=\"{}\">{}</data>", exact_decimal(field_of(cause, "score")),
+                    percent(field_of(cause, "score"))),
         escape_markup(text_of(cause, "explanation")));
     for (const json& line : field_of(cause, "evidence"))
       out += fmt::format("<li>{}</li>\n", escape_markup(exact_decimal(line)));
@@ -41,8 +37,8 @@ std::string diagnosis_page(const json& diagnosis, const std::string&, int level)
 std::string diagnosis_markdown(const json& diagnosis) {
   std::string out;
   for (const json& cause : diagnosis) {
-    out += fmt::format("**{}** ({}): {}\n\n", escape_markdown(text_of(cause, "cause")), percent(cause),
-                       escape_markdown(text_of(cause, "explanation")));
+    out += fmt::format("**{}** ({}): {}\n\n", escape_markdown(text_of(cause, "cause")),
+                       percent(field_of(cause, "score")), escape_markdown(text_of(cause, "explanation")));
     for (const json& line : field_of(cause, "evidence"))
       out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
     if (const auto against = cause.find("against"); against != cause.end())

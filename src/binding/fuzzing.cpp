@@ -22,11 +22,7 @@ using nlohmann::json;
 class TellingListener : public Listener {
  public:
   explicit TellingListener(const Request& request) : request_(request) {}
-  void progress(const FuzzProgress& p) override {
-    request_.tell(fmt::format("{} case{}, {} finding{}{}, {:.0f} s", p.cases, p.cases == 1 ? "" : "s",
-                              p.findings, p.findings == 1 ? "" : "s",
-                              p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
-  }
+  void progress(const FuzzProgress& p) override { request_.tell(text_of(p)); }
   void found(const Verification& v) override { request_.tell(fmt::format("found {}  {}", v.cause, v.token)); }
 
  private:

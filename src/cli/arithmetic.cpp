@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -36,8 +35,7 @@ struct ArithmeticCommand {
     }
     const ProposedArithmetic proposal = propose_arithmetic(modules, op, declaration());
     fmt::print("{}\n", text_of(proposal));
-    if (!to.empty() && !(std::ofstream(to) << to_json(proposal).dump(1) << "\n"))
-      throw BadInput(to + ": cannot be written");
+    if (!to.empty()) write_file(to, to_json(proposal).dump(1) + "\n");
     return proposal.looser.empty() ? 0 : 1;
   }
 

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -108,8 +107,7 @@ struct DecodeCommand {
     }
     all["entries"] = entries, all["refused"] = refused;
     fmt::print("{} entries of {} files, {} refused\n", entries, files.size(), refused);
-    if (!to.empty() && !(std::ofstream(to) << all.dump(1) << "\n"))
-      throw BadInput(to + ": cannot be written");
+    if (!to.empty()) write_file(to, all.dump(1) + "\n");
     return refused == 0 ? 0 : 1;
   }
 

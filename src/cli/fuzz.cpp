@@ -48,12 +48,7 @@ class ConsoleListener : public Listener {
     console_.line(fmt::format("fuzzing {} on {}, seed {}", names, backend, options.seed));
     bar_.show(0, "0 cases");
   }
-  void progress(const FuzzProgress& p) override {
-    bar_.show(
-        p.fraction,
-        fmt::format("{} cases, {} finding{}{}, {:.0f} s", p.cases, p.findings, p.findings == 1 ? "" : "s",
-                    p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
-  }
+  void progress(const FuzzProgress& p) override { bar_.show(p.fraction, text_of(p)); }
   void found(const Verification& v) override {
     bar_.clear();
     console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause,

@@ -12,6 +12,7 @@
 
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 #include "src/base/watch/birth_json.h"
 #include "src/base/watch/watched_program.h"
 #include "src/cli/commands.h"
@@ -60,8 +61,7 @@ struct WatchCommand {
       throw BadInput(fmt::format("{}: --output FILE says where it goes with the watch in it", path));
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     const watch::WatchedText made = watch::rewritten(text, ptx::parse_functions(text, path), options());
-    std::ofstream out(written);
-    if (!(out << made.ptx << std::flush)) throw BadInput(written + ": cannot be written");
+    write_file(written, made.ptx);
     const json counts = watch::to_json(made.counts);
     output.console().line(fmt::format("{}: {}", written, shares(counts)));
     for (const std::string& opcode : made.unwatched) output.console().line("  not watched: " + opcode);

@@ -29,12 +29,7 @@ struct NamedSymptom {
     const std::string_view word = std::string_view(cause).substr(0, kind);
     finite = word == "violation" || word == "formula" || word == "unlikely";
     if (!finite && word != "nonfinite") return;
-    // The name stands behind the whole cause, or behind the shape of its line.
-    const std::string whole = kernel + "/" + cause + "/";
-    const size_t shape = identity.rfind("`/");
-    const std::string name = shape != identity.npos        ? identity.substr(shape + 2)
-                             : identity.starts_with(whole) ? identity.substr(whole.size())
-                                                           : "";
+    const std::string name = name_in(identity, kernel, cause);
     const std::string output = cause.substr(kind + 1, cause.find('/', kind + 1) - kind - 1);
     if (!name.empty()) key = kernel + "/" + output + "/" + name;
   }

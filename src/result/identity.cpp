@@ -49,6 +49,14 @@ std::string identity_of(const Verification& v) {
   return identity;
 }
 
+std::string name_in(const std::string& identity, const std::string& kernel, const std::string& cause) {
+  // Behind the whole cause, or behind the shape of its line.
+  const std::string whole = kernel + "/" + cause + "/";
+  if (identity.starts_with(whole)) return identity.substr(whole.size());
+  const size_t shape = identity.rfind("`/");
+  return shape == identity.npos ? "" : identity.substr(shape + 2);
+}
+
 std::string undiagnosed_identity_of(const Verification& v) {
   return v.cause.empty() ? "" : v.kernel + "/" + with_shape_for_line(v);
 }

@@ -15,6 +15,8 @@ std::string identity_of(const Verification&);
 bool names_its_cause(const Verification&);
 /// The same without the diagnosis, which a run out of time has not come to.
 std::string undiagnosed_identity_of(const Verification&);
+/// The name that an identity ends with, of a finding of this kernel and cause; empty where it has none.
+std::string name_in(const std::string& identity, const std::string& kernel, const std::string& cause);
 
 /// A line of source without what people change for looks: blanks, comments, and the names of variables, which
 /// are numbered as they come: "s *= exp2f(x) * s;" -> "$1 *= exp2f($2) * $1;". Names of types, functions and

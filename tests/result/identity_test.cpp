@@ -71,6 +71,18 @@ TEST(Identity, ARunWithoutAFindingHasNone) {
   EXPECT_EQ(identity_of(Verification{}), "");
 }
 
+TEST(Identity, EndsWithTheNameOfTheCauseWhereItHasOne) {
+  Verification v;
+  v.kernel = "gla.chunk", v.cause = "violation/o";
+  EXPECT_EQ(name_in(identity_of(v), v.kernel, v.cause), "");
+  v.diagnosis = {{"gate-sign", "", 0.9, {}}};
+  EXPECT_EQ(name_in(identity_of(v), v.kernel, v.cause), "gate-sign");
+  v.cause = "nonfinite/o/exp-overflow/src/k.cu:50", v.source_shape = "$1 = exp($2) / $3;";
+  EXPECT_EQ(name_in(identity_of(v), v.kernel, v.cause), "gate-sign") << identity_of(v);
+  v.diagnosis.clear();
+  EXPECT_EQ(name_in(identity_of(v), v.kernel, v.cause), "") << identity_of(v);
+}
+
 TEST(Identity, FingerprintsAreThoseOfThePublishedHash) {
   EXPECT_EQ(fingerprint(""), "cbf29ce484222325");  // FNV-1a, 64 bits: the published test vectors
   EXPECT_EQ(fingerprint("a"), "af63dc4c8601ec8c");

@@ -66,7 +66,11 @@ void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
-  if (!file) throw BadInput(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  if (file) return;
+  const int why = errno;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  refuse_to_write(path, std::strerror(why));
 }
 
 TensorMap read_tensors(const std::string& path) {

@@ -17,7 +17,7 @@ std::string read_file(const std::string& path);
 void require_writable(const std::string& path);
 /// The same of files in a folder, which may have to be made.
 void require_writable_folder(const std::string& path);
-/// Replaces the file; throws BadInput where it cannot be written.
+/// Replaces the file; throws BadInput where it cannot be written, and leaves no half of it.
 void write_file(const std::string& path, const std::string& bytes);
 
 }  // namespace assay
