@@ -228,6 +228,18 @@ TEST(WeighMeanings, ADecayThatIsWrongOnOnePathIsNamedByWhatItIs) {
   EXPECT_EQ(first_cause(back, p), "decay-base");
 }
 
+/// No constant that stands in a table.
+TEST(WeighMeanings, AGateThatEntersTimesAnyConstantIsNamedWithIt) {
+  test::MutatedRun scene(parse_token("gla.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/logsigmoid/s3/h0"));
+  const FailingRun run = scene.run();
+  for (const double factor : {0.99, 3.7}) {
+    const Tensor scaled = mapped(run.inputs().at("g"), [&](double x, int64_t) { return factor * x; });
+    const auto p = evaluate_with(run, "g", scaled);
+    ASSERT_TRUE(p);
+    EXPECT_EQ(first_cause(scene, *p), "gate-scaled") << factor;
+  }
+}
+
 TEST(WeighMeanings, WhatAStateBeforeTheChunkGivesUndecayedIsTheNaiveSum) {
   test::MutatedRun scene(parse_token("gla.chunk/B1/T70/H1/K1/V1/fp32/g-fp32/mild/s3/h0"));
   const FailingRun run = scene.run();

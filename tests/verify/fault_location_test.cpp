@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "kernels/compile_ptx.h"
+#include "kernels/foreign.h"
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 
@@ -60,6 +63,21 @@ TEST(FaultLocation, AStatementWithoutAnInstructionIsSeenWithoutOptimisation) {
   ASSERT_NE(late, v.lines.end());
   EXPECT_TRUE(late->reason.starts_with("compiled without optimisation, ")) << late->reason;
   EXPECT_EQ(late->at.where.ptx_line, 0);
+}
+
+/// 2^g for e^g. The line of the recurrence explains what is wrong with fewer values, and only passes it on.
+TEST(FaultLocation, OfACauseThatIsAboutOneInputTheLineThatTakesItAloneIsNamedFirst) {
+  std::ifstream right(ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx");
+  std::string text(std::istreambuf_iterator<char>(right), {});
+  for (size_t at; (at = text.find("0f3FB8AA3B")) != std::string::npos;) text.replace(at, 10, "0f3F800000");
+  const std::string file = testing::TempDir() + "power_of_two.ptx";
+  std::ofstream(file) << text;
+  const Kernel kernel = load_foreign_kernel(file, ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json");
+  const Verification v = located("gla_naive/B1/T2/H1/K1/V1/fp16/g-fp32/none/v-ones/s1/g@0,1,0,0=-1", kernel);
+  ASSERT_FALSE(v.diagnosis.empty());
+  EXPECT_EQ(v.diagnosis.front().cause, "decay-base");
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_EQ(v.lines.front().at.where.line, 36);  // ws[i] = g ? __expf(g[token * K + i]) : 1.0f
 }
 
 /// As in a package, where nothing can be compiled.

@@ -3,6 +3,7 @@
 // evaluated on the failing case and compared with what the kernel gave.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -91,6 +92,7 @@ struct Weighed {
   double bits = 0;                   ///< surprise (Fit::bits) of the best
   std::set<std::string> by_little;   ///< roundings whose fit may well be chance
   std::set<std::string> by_nothing;  ///< causes whose fit is no surprise at all
+  std::map<std::string, std::string> about;  ///< of causes that change one input: its name
 };
 Weighed weigh_meanings(const FailingRun&, double seconds, WrongBy = WrongBy::unknown);
 

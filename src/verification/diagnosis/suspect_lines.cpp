@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -40,6 +41,7 @@ struct Line {
   std::vector<double> values;
   bool of_compiler = false;   ///< which made it of no line of the source
   bool computes = false;      ///< it does not only move values
+  uint64_t made_of = 0;       ///< inputs, by their ordinals
   size_t nearest = SIZE_MAX;  ///< of its instances the least place in a slice, the output's being 0
 
   size_t changes = 0;        ///< fewest instances that were found to explain what is lacking
@@ -112,6 +114,20 @@ void explain_by_instances(Line& line, const std::vector<double>& lacking) {
   }
 }
 
+/// Behind each instance, producers after consumers: one bit for each input, the last one for all beyond it.
+std::vector<uint64_t> inputs_behind(const vm::ValueSlice& slice) {
+  std::vector<uint64_t> behind(slice.instances.size());
+  for (size_t n = slice.instances.size(); n-- > 0;) {
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      const vm::SliceOperand& operand = slice.operands[o];
+      if (operand.made_by >= 0) behind[n] |= behind[static_cast<size_t>(operand.made_by)];
+      if (operand.input >= 0) behind[n] |= uint64_t{1} << std::min<int64_t>(operand.input >> 40, 63);
+    }
+  }
+  return behind;
+}
+
 /// A source line as reached through its calls that were inlined: one in a function that many call is several.
 using Place = std::tuple<std::string, int, std::vector<std::string>>;
 void explain(Line& line, const std::vector<double>& lacking) {
@@ -169,6 +185,7 @@ class Lines {
 
   void add(const vm::ValueSlice& slice, size_t element, double weight) {
     const std::vector<double> slopes = derivatives_of(slice);
+    const std::vector<uint64_t> made_of = inputs_behind(slice);
     for (size_t n = 0; n < slopes.size(); ++n) {
       const vm::SliceInstance& i = slice.instances[n];
       if (slopes[n] == 0 || i.function < 0 || i.instruction < 0 || !carries_value(i.flow)) continue;
@@ -176,6 +193,7 @@ class Lines {
       Line& line = all[at];
       line.nearest = std::min(line.nearest, n);
       line.computes |= computes(i.flow);
+      line.made_of |= made_of[n];
       const auto [known, is_new] = columns_.try_emplace(key(i), Column{at, line.columns.size()});
       if (is_new) {
         line.columns.emplace_back(elements_);
@@ -284,6 +302,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   std::vector<double> lacking(elements.size());
   SuspectLines result;
   size_t wrong = 0;
+  std::vector<std::string> names;
   for (size_t e = 0; e < elements.size(); ++e) {
     const JudgedElement& element = elements[e];
     if (late(kOfSlices)) break;
@@ -293,6 +312,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (size == 0) size = std::fabs(element.is);
     const double weight = size > 0 ? 1 / size : 1;
     lines.add(slice, e, weight);
+    names = slice.input_names;
     count(slice, element.wrong, result.behind);
     if (element.wrong) lacking[e] = (element.should - element.is) * weight, ++wrong;
   }
@@ -321,6 +341,10 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   for (const Line& line : lines.all)
     if (line.left < kPart)
       result.explain.insert(fmt::format("{}:{}", line.at.where.file, line.at.where.line));
+  for (const Line* line : order)
+    if (std::has_single_bit(line->made_of))
+      if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
+        result.alone.try_emplace(names[input], line->at, reason_of(*line));
   std::vector<SuspectLine>& suspects = result.likeliest;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {

@@ -17,7 +17,7 @@ constexpr size_t kMostNamed = 6;  // lines of a report
 
 struct Best {
   const Meaning* meaning = nullptr;
-  std::string text;
+  std::string text, input;
   Fit fit;
   double score = 0;
   double bits = 0;  ///< of the fit and the variant
@@ -77,6 +77,7 @@ void weigh_fit(const Fit& fit, const Variant& variant, double share, double choi
   if (fit.refuting > 0) score = std::min(score, kRefuted);
   if (!(score > best.score)) return;
   best.text = variant.text + (variant.fitted ? *variant.fitted : "") + more;
+  best.input = variant.input;
   best.fit = fit, best.score = score, best.bits = fit.bits + variant.bits;
 }
 
@@ -151,7 +152,7 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   std::vector<std::vector<Variant>> variants;
   for (const Meaning& meaning : meanings()) {
     if (by == (meaning.rounding ? WrongBy::formula : WrongBy::rounding)) continue;
-    bests.push_back({&meaning, "", {}, 0});
+    bests.push_back({.meaning = &meaning});
     std::vector<Variant>& list = variants.emplace_back(meaning.variants(run));
     for (size_t i = 0, count = list.size(); i < count; ++i)
       for (Variant& limited : limited_to_channels(run, list[i])) list.push_back(std::move(limited));
@@ -182,8 +183,10 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   for (const Best& best : bests)
     if (best.meaning->rounding && best.bits < kLittle)
       weighed.by_little.insert(std::string(best.meaning->name));
-  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i)
+  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) {
     weighed.fitting.push_back(describe(bests[i], !run.on_reals.empty()));
+    if (!bests[i].input.empty()) weighed.about[weighed.fitting.back().cause] = bests[i].input;
+  }
   return weighed;
 }
 

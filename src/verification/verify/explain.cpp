@@ -135,6 +135,7 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
   }
   for (const auto& [text, weighed] : further) {
     own.tried += weighed.tried, own.left += weighed.left;
+    own.about.insert(weighed.about.begin(), weighed.about.end());
     for (const Diagnosis& f : weighed.fitting)  // surprising there
       if (!weighed.by_nothing.count(f.cause)) own.by_nothing.erase(f.cause);
     for (const Diagnosis& f : weighed.fitting)
@@ -368,7 +369,7 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
   return std::pair{worst->name, worst->worst.flat};
 }
 
-void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
+std::string explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
   const bool has_program = has_code(run.traced());  // a test's engine may have none
   auto element = options.element ? options.element : nonfinite_element(v);
   auto own_element = element;  // as the case has it
@@ -419,6 +420,9 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   add_unexplained(v.outputs, weighed, v.diagnosis);
+  const auto about =
+      v.diagnosis.empty() ? weighed.about.end() : weighed.about.find(v.diagnosis.front().cause);
+  return about == weighed.about.end() ? "" : about->second;
 }
 
 void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options,

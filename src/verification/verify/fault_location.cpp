@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
@@ -31,6 +33,7 @@ constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5;
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong.
 constexpr size_t kFewElements = 8;
+constexpr std::string_view kAllRight = "all elements are right";
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool has_place(const Verification& v) {
@@ -95,14 +98,13 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
     if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
     const bool surprising = elements > kFewElements || repair.simplicity == 0;
     if (repair.left == 0 && surprising) {
-      lines.whole.push_back({repair.at, fmt::format("with {} all elements are right", repair.change)});
+      lines.whole.push_back({repair.at, fmt::format("with {} {}", repair.change, kAllRight)});
       if (repair.decides)
-        lines.decided.push_back(
-            {*repair.decides,
-             fmt::format("what it computes depends on it: with {} all elements are right", repair.change)});
+        lines.decided.push_back({*repair.decides, fmt::format("what it computes depends on it: with {} {}",
+                                                              repair.change, kAllRight)});
       if (repair.branch)
         lines.used.push_back(
-            {*repair.branch, fmt::format("it is decided so: with {} all elements are right", repair.change)});
+            {*repair.branch, fmt::format("it is decided so: with {} {}", repair.change, kAllRight)});
     } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
                suspects.explain.contains(place_of(repair.at.where))) {
       lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
@@ -182,13 +184,14 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
 struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
+  std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
 };
 
 Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
   const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
                                               std::min(kOfSlices, seconds));
   const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
-  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest};
+  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest, suspects.alone};
 }
 
 /// The same without optimisation: there a statement that has no instruction of its own any more is still
@@ -202,16 +205,20 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
                                               Values::telling, std::min(kOfSlices, seconds));
   std::vector<Repair> repairs;
   if (!mended) repairs = repairs_of(*plain, machine, suspects, std::min(kOfRepairs, seconds));
-  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest};
+  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.alone};
   RepairedLines& repaired = found.repaired;
+  const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
+  const auto tell = [](SuspectLine& line) {
+    line.reason = "compiled without optimisation, " + line.reason;
+    line.at.where.ptx_line = 0;  // of another text than the kernel's
+  };
   for (std::vector<SuspectLine>* lines :
        {&found.suspects, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided}) {
-    std::erase_if(*lines, [](const SuspectLine& line) { return line.at.where.line <= 0; });
-    for (SuspectLine& line : *lines) {
-      line.reason = "compiled without optimisation, " + line.reason;
-      line.at.where.ptx_line = 0;  // of another text than the kernel's
-    }
+    std::erase_if(*lines, std::not_fn(of_the_source));
+    for (SuspectLine& line : *lines) tell(line);
   }
+  std::erase_if(found.alone, [&](const auto& line) { return !of_the_source(line.second); });
+  for (auto& [input, line] : found.alone) tell(line);
   return found;
 }
 
@@ -251,9 +258,26 @@ std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) 
   return ranked(repaired, fused(plain.suspects, optimised.suspects));
 }
 
+const SuspectLine* line_about(const std::string& input, const Located& optimised,
+                              const std::optional<Located>& plain) {
+  for (const Located* located : {&optimised, plain ? &*plain : nullptr})
+    if (located)
+      if (const auto line = located->alone.find(input); line != located->alone.end()) return &line->second;
+  return nullptr;
+}
+
+/// The cause says that one input is read otherwise than it should be: where it is still alone, later lines
+/// only pass on what is wrong. A line that was changed and made all right goes before it.
+void put_about(const SuspectLine& line, std::vector<SuspectLine>& lines) {
+  std::erase_if(lines, [&](const SuspectLine& l) { return same_place(l, line); });
+  const bool mended = !lines.empty() && lines.front().reason.ends_with(kAllRight);
+  lines.insert(lines.begin() + (mended ? 1 : 0), line);
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+}
+
 /// What a search within a telling case finds.
-void locate_in(const Kernel& kernel, const TellingCase& told, const vm::MachineOptions& machine,
-               double seconds, Verification& v) {
+void locate_in(const Kernel& kernel, const TellingCase& told, const std::string& about,
+               const vm::MachineOptions& machine, double seconds, Verification& v) {
   const Fingerprint found = fingerprint(
       told.inputs, told.wrong,
       [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
@@ -270,6 +294,7 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const vm::MachineO
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }
   v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects);
+  if (const SuspectLine* line = line_about(about, optimised, plain)) put_about(*line, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }
@@ -334,7 +359,7 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
 }  // namespace
 
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
-                  const VerifyOptions& options, Verification& v) {
+                  const std::string& about, const VerifyOptions& options, Verification& v) {
   if (!has_code(program)) return;  // of a test's engine
   if (options.meaning_seconds <= 0) return;
   vm::MachineOptions machine = options.origin.machine;
@@ -343,7 +368,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   if (!v.case_.blocks.empty() || !is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (told)
-    locate_in(kernel, *told, machine, options.meaning_seconds, v);
+    locate_in(kernel, *told, about, machine, options.meaning_seconds, v);
   else
     v.lines = lines_of_rounding(program, inputs, options, v);
   put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
@@ -360,7 +385,7 @@ void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
     } catch (const BadInput&) {
       continue;  // outside what the kernel takes
     }
-  if (told) locate_in(kernel, *told, machine, seconds, v);
+  if (told) locate_in(kernel, *told, "", machine, seconds, v);
   if (v.lines.empty() && is_checks_own(v)) {
     const ResolvedCase own = accepted(v.case_, kernel);
     const TensorMap inputs = draw_inputs(own);

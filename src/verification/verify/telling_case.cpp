@@ -69,6 +69,9 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
       other.decay = "mild";
       cases.push_back(std::move(other));
     }
+  Case strong = small;  // what differs in strong gates alone, as a limit does
+  strong.decay = "strong:1,16";
+  cases.push_back(std::move(strong));
   Case plain = c;
   plain.values = random.values, plain.overrides.clear(), plain.dtype = random.dtype;
   cases.push_back(plain);
@@ -156,6 +159,7 @@ std::optional<TellingCase> TellingCase::with(Program other, const vm::MachineOpt
 
 RepairVerdict TellingCase::judge(const vm::RealOutputs& changed, const vm::RealOutputs& rounded) const {
   double before = 0, after = 0;
+  bool told = false;
   RepairVerdict verdict;
   verdict.whole = verdict.harmless = true;
   for (const auto& [name, should] : expected) {
@@ -176,12 +180,14 @@ RepairVerdict TellingCase::judge(const vm::RealOutputs& changed, const vm::RealO
         verdict.harmless &= right;
         continue;
       }
+      if (old <= allowed) continue;  // right even as it is
+      told = true;
       verdict.whole &= right;
       if (size > 0) before += old * old / (size * size);
       if (size > 0 && !right) after += error * error / (size * size);
     }
   }
-  verdict.whole &= verdict.harmless;
+  verdict.whole &= verdict.harmless && told;
   verdict.left = before > 0 ? std::sqrt(after / before) : 1;
   if (std::isnan(verdict.left)) verdict.left = 1, verdict.whole = false;
   return verdict;

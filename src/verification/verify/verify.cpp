@@ -63,8 +63,8 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const bool only_expected = v.cause.starts_with(name_of(FindingKind::expected));  // nothing of the kernel's
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
-  explain(run, options, v);
-  locate_fault(run.kernel, run.plan, run.inputs, options, v);
+  const std::string about = explain(run, options, v);
+  locate_fault(run.kernel, run.plan, run.inputs, about, options, v);
   decide(v);  // the cause now names the origin
   v.source_shape = shape_of_cause(v);
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
@@ -127,7 +127,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   if (!program.blocks.empty()) {
     if (options.diagnose && v.verdict == Verdict::finding) {
       explain_some_blocks(*resolved.op, v);
-      locate_fault(kernel, program, inputs, options, v);
+      locate_fault(kernel, program, inputs, "", options, v);
       v.source_shape = shape_of_cause(v);
     }
     return v;

@@ -68,6 +68,63 @@ std::vector<Variant> decay_base(const FailingRun& run) {
   return v;
 }
 
+/// How far `is` is along from `from` towards `to`, over the wrong elements, each in units of what it may be off
+/// by: 1 where it is `to`.
+double along(const FailingRun& run, const Prediction& from, const Prediction& to) {
+  double over = 0, under = 0;
+  for (const OutputComparison* o : run.wrong()) {
+    const auto a = from.find(o->name), b = to.find(o->name);
+    if (a == from.end() || b == to.end()) continue;
+    const Tensor& is = run.outputs->at(o->name);
+    const ReferenceOutput& right = *run.expected(o->name);
+    for (size_t i = 0; i < a->second.mid.size(); ++i) {
+      const double unit = right.bound[i] + right.rad[i];
+      if (o->verdicts[i] != ElementVerdict::violation || !(unit > 0)) continue;
+      const double step = (b->second.mid[i] - a->second.mid[i]) / unit;
+      const double error = (is.value(static_cast<int64_t>(i)) - a->second.mid[i]) / unit;
+      if (std::isfinite(step) && std::isfinite(error)) over += error * step, under += step * step;
+    }
+  }
+  return under > 0 ? over / under : 0;
+}
+
+/// Every log decay times one factor, fitted to the wrong elements by Gauss's and Newton's method, the derivative
+/// a difference. None where no factor from 1/16 to 16 is found.
+std::optional<Prediction> scaled_by_fit(const FailingRun& run, const std::string& gate, std::string& text) {
+  constexpr double kStep = 0x1p-12, kFound = 0x1p-20, kMost = 16;
+  constexpr int kSteps = 8;
+  const auto at = [&](double factor) {
+    return evaluate_with(run, gate, times(factor)(run.inputs().at(gate)));
+  };
+  double factor = 1, change = 1;
+  std::optional<Prediction> here = reference_prediction(run);
+  for (int step = 0; step < kSteps && std::fabs(change) > kFound; ++step) {
+    const std::optional<Prediction> there = at(factor * (1 + kStep));
+    if (!there) return std::nullopt;
+    change = along(run, *here, *there) * kStep;
+    factor *= 1 + std::clamp(change, -0.5, 1.0);
+    if (!(factor > 1 / kMost && factor < kMost) || !(here = at(factor))) return std::nullopt;
+  }
+  if (std::fabs(change) > kFound || std::fabs(factor - 1) < kFound) return std::nullopt;
+  text = fmt::format(" {:.6g}", factor);
+  const Prediction right = reference_prediction(run);
+  for (auto& [name, output] : *here)
+    for (size_t i = 0; i < output.mid.size(); ++i)
+      output.bound[i] += left_by_fit(run, name, output.mid[i] - right.at(name).mid[i]);
+  return here;
+}
+
+std::vector<Variant> gate_scaled(const FailingRun& run) {
+  constexpr double kChoices = 16;  // of the factor, as of a term's weight
+  return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
+    const auto factor = std::make_shared<std::string>();
+    Variant variant{fmt::format("{} enters times", name),
+                    [&run, name, factor] { return scaled_by_fit(run, name, *factor); }, kChoices};
+    variant.fitted = factor, variant.input = name, variant.sweep = true;
+    v.push_back(std::move(variant));
+  });
+}
+
 std::vector<Variant> of_another_head(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor& g, std::vector<Variant>& v) {
     const int axis = head_axis(g);
@@ -305,37 +362,39 @@ std::vector<Variant> inclusive(const FailingRun& run) {
 
 std::vector<Meaning> decay_meanings() {
   const char* index = "check the offset with which the gate is loaded";
-  return {{"gate-missing", "the decay is not applied: everywhere, or at certain tokens",
-           "apply the decay there", gate_missing},
-          {"gate-sign", "the decay is inverted", "check the sign of the exponent",
-           [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }, 1, true},
-          {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
-          {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
-          {"gate-of-another-head", "another head's gate decays", index, of_another_head},
-          {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
-          {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
-          {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last",
-           "check the row of the gate", of_one_token_of_a_block},
-          {"decay-shifted-one-step", "the gate of the token before or after decays",
-           "check the row of the gate", shifted},
-          {"decay-exclusive-for-inclusive",
-           "decays end one token early along T: what token i writes reaches token t without the decay of t",
-           "the cumulative decay of what is read should include the token's own", exclusive},
-          {"decay-inclusive-for-exclusive",
-           "decays start one token early or end one late along T: what token i writes reaches token t with "
-           "the decay of i too, or of t where t reads before it decays",
-           "the cumulative decay of what is written or read should end one token earlier", inclusive},
-          {"gate-clamped", "log decays are cut off at a limit", "a limit changes the mathematics: remove it",
-           clamped},
-          {"gate-rounded-to-bf16", "the log decay is rounded to bf16 before it is used",
-           "keep the gate in its own format up to the exponential",
-           [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }, 1, false, true},
-          {"gate-rounded-to-fp16", "the log decay is rounded to fp16 before it is used",
-           "keep the gate in its own format up to the exponential",
-           [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }, 1, false, true},
-          {"decay-sum-rounded", "the cumulative decay is rounded to bf16 or fp16",
-           "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum, 1,
-           false, true}};
+  return {
+      {"gate-missing", "the decay is not applied: everywhere, or at certain tokens", "apply the decay there",
+       gate_missing},
+      {"gate-sign", "the decay is inverted", "check the sign of the exponent",
+       [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }, 1, true},
+      {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
+      {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
+      {"gate-scaled", "the log decay enters times a constant", "check what multiplies it", gate_scaled, 0.93},
+      {"gate-of-another-head", "another head's gate decays", index, of_another_head},
+      {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
+      {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
+      {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last",
+       "check the row of the gate", of_one_token_of_a_block},
+      {"decay-shifted-one-step", "the gate of the token before or after decays", "check the row of the gate",
+       shifted},
+      {"decay-exclusive-for-inclusive",
+       "decays end one token early along T: what token i writes reaches token t without the decay of t",
+       "the cumulative decay of what is read should include the token's own", exclusive},
+      {"decay-inclusive-for-exclusive",
+       "decays start one token early or end one late along T: what token i writes reaches token t with "
+       "the decay of i too, or of t where t reads before it decays",
+       "the cumulative decay of what is written or read should end one token earlier", inclusive},
+      {"gate-clamped", "log decays are cut off at a limit", "a limit changes the mathematics: remove it",
+       clamped},
+      {"gate-rounded-to-bf16", "the log decay is rounded to bf16 before it is used",
+       "keep the gate in its own format up to the exponential",
+       [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }, 1, false, true},
+      {"gate-rounded-to-fp16", "the log decay is rounded to fp16 before it is used",
+       "keep the gate in its own format up to the exponential",
+       [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }, 1, false, true},
+      {"decay-sum-rounded", "the cumulative decay is rounded to bf16 or fp16",
+       "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum, 1,
+       false, true}};
 }
 
 }  // namespace assay

@@ -1,0 +1,50 @@
+// Small cases in which a formula is wrong, and what changes to the program are worth in them.
+#include "src/verification/verify/telling_case.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/verify/scaled_kernel.h"
+
+namespace assay {
+namespace {
+
+std::optional<TellingCase> told_by(const Kernel& kernel, const std::string& token) {
+  return find_telling_case(parse_token(token), kernel, nullptr, {}, 10);
+}
+constexpr const char* kToken = "gla.fused_recurrent/B1/T3/H1/K2/V2/fp32/g-fp32/mild/s3";
+
+TEST(TellingCase, OfARightKernelThereIsNone) {
+  EXPECT_FALSE(told_by(find_kernel("gla.fused_recurrent"), kToken));
+}
+
+/// Wrong by more than rounded constants explain, but by less than twice as much: within what a changed program
+/// may be off by. The program as it is must not count as its own repair.
+TEST(TellingCase, WhatIsHardlyWrongIsNotMadeRightByNoChange) {
+  const auto told = told_by(scaled_kernel("gla.fused_recurrent", 1 + 1.5F * 0x1p-13F), kToken);
+  ASSERT_TRUE(told);
+  ASSERT_FALSE(told->wrong.empty());
+  const RepairVerdict unchanged = told->judge(told->exact, told->exact);
+  EXPECT_FALSE(unchanged.whole);
+  EXPECT_EQ(unchanged.left, 1);
+}
+
+TEST(TellingCase, WhatIsPlainlyWrongIsMadeRightByTheRightValuesAlone) {
+  const auto told = told_by(scaled_kernel("gla.fused_recurrent", 1.5F), kToken);
+  ASSERT_TRUE(told);
+  EXPECT_FALSE(told->judge(told->exact, told->exact).whole);
+  const RepairVerdict right = told->judge(told->expected, told->exact);
+  EXPECT_TRUE(right.whole);
+  EXPECT_EQ(right.left, 0);
+}
+
+/// Gates of -8 in a case that was shrunk to one token: random weak ones would not reach the limit.
+TEST(TellingCase, WhatDiffersInStrongGatesAloneIsToldByThem) {
+  const std::string token =
+      "gsa.fused_recurrent@D6/B1/T1/H1/K1/V1/M1/fp32/g-fp32/none/v-ones/s1/h0/g@0,0,0,0=-16";
+  const auto told = told_by(find_kernel("gsa.fused_recurrent@D6"), token);
+  ASSERT_TRUE(told);
+  EXPECT_GT(told->judged_elements(), 8U) << token_of(told->resolved.case_);
+}
+
+}  // namespace
+}  // namespace assay
