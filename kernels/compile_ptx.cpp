@@ -38,14 +38,15 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-constexpr const char* optimised_flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
-constexpr const char* plain_flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -G";
+/// A source that is called *_hopper.cu uses what only sm_90a has; the others run on every GPU since sm_80.
+std::string flags_of(const std::string& module, Compiled how) {
+  const char* target = source_path(module).ends_with("_hopper.cu") ? "90a" : "80";
+  return fmt::format("-ptx -arch=compute_{} -std=c++17 -fmad=false {}", target,
+                     how == Compiled::optimised ? "-lineinfo" : "-G");
+}
 /// Before a source that is compiled plainly: what nvcc would inline has no word of where it was called from.
 constexpr const char* calls_stay = "#undef __forceinline__\n#define __forceinline__ __inline__\n#line 1\n";
 
-const char* flags_of(Compiled how) {
-  return how == Compiled::optimised ? optimised_flags : plain_flags;
-}
 constexpr const char* inlining_version = "2";  // another one where inline_calls changes what it writes
 constexpr const char* cache_version = "7";     // another one where prepare_ptx changes what it writes
 
@@ -201,7 +202,7 @@ std::string compile(const SourceTree& sources, const std::string& module, Compil
   const bool plainly = how == Compiled::plainly;
   for (const auto& [path, text] : sources)
     write_file(folder / path, plainly && path == source_path(module) ? calls_stay + text : text);
-  std::string command = quoted(nvcc.string()) + ' ' + flags_of(how);
+  std::string command = quoted(nvcc.string()) + ' ' + flags_of(module, how);
   for (const std::string& definition : module_definitions(module)) command += " -D" + quoted(definition);
   const fs::path source = folder / source_path(module);
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
@@ -304,7 +305,7 @@ SourceTree with_includes(const SourceTree& sources, const std::string& path) {
 std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const std::string& module,
                                                   Compiled how) {
   const SourceTree sources = with_includes(tree, source_path(module));
-  std::string key = fmt::format("{} {} {} {}", module, flags_of(how), cache_version, nvcc_version());
+  std::string key = fmt::format("{} {} {} {}", module, flags_of(module, how), cache_version, nvcc_version());
   if (how == Compiled::plainly) key += fmt::format(" {} {}", calls_stay, inlining_version);
   for (const std::string& definition : module_definitions(module)) key += ' ' + definition;
   for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;

@@ -75,7 +75,7 @@ Survey survey(std::string_view text, std::string_view source_root) {
     if (!starts_with_word(line, ".file")) return;
     const File file = file_of(line);
     const std::string path = portable_path(file.path, source_root);
-    if (path.starts_with("cuda/") || path.ends_with("/instruction.cuh")) found.wrappers.insert(file.number);
+    if (path.starts_with("cuda/") || path.ends_with("instruction.cuh")) found.wrappers.insert(file.number);
   });
   for_each_line(text, [&](std::string_view line) {
     if (starts_with_word(line, ".loc") && !found.wrappers.contains(file_number(line)))
@@ -130,7 +130,7 @@ std::string prepare_ptx(std::string_view text, std::string_view source_root) {
       skipping_name = false;
     if (skipping_name) return;
     if (starts_with_word(line, ".version")) {
-      line = ".version 7.0";
+      line = text.find("\n.target sm_90a") == text.npos ? ".version 7.0" : ".version 8.0";
       versioned = true;
     } else if (starts_with_word(line, ".file")) {
       const File file = file_of(line);

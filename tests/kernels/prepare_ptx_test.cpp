@@ -41,6 +41,17 @@ TEST(PreparePtx, LowersTheVersionForgetsTheMachineAndBlamesTheCaller) {
             "$L__info_string6:\n.b8 95,90,0\n\t}\n");
 }
 
+TEST(PreparePtx, LeavesHoppersOwnInstructionsAVersionThatHasThem) {
+  std::string hopper = text;
+  hopper.replace(hopper.find("sm_80"), 5, "sm_90a");
+  EXPECT_TRUE(prepare_ptx(hopper, "/home/someone/assay/").starts_with(".version 8.0\n.target sm_90a\n"));
+  // The wrappers of its instructions blame their callers as well.
+  hopper.replace(hopper.find("device/instruction"), 18, "device/hopper_instruction");
+  EXPECT_NE(prepare_ptx(hopper, "/home/someone/assay/")
+                .find("\t.loc\t1 32 0, function_name $L__info_string6, inlined_at 1 9 1\n\tex2"),
+            std::string::npos);
+}
+
 TEST(PreparePtx, TakesAToolkitBelowTheSourceRootForNoSourceOfOurs) {
   std::string moved = text;
   const std::string_view usual = "/usr/local/cuda/bin/../targets/x86_64-linux";
