@@ -20,6 +20,9 @@ constexpr scalar::Member lightning_attn_member{"lightning_attn", lightning_attn_
 Kernel lightning_attn_chunk() {
   return scalar::chunk_kernel(lightning_attn_member);
 }
+Kernel lightning_attn_chunk_hopper() {
+  return scalar::chunk_hopper_kernel(lightning_attn_member);
+}
 Kernel lightning_attn_fused_chunk() {
   return scalar::fused_chunk_kernel(lightning_attn_member);
 }

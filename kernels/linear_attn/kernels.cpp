@@ -11,6 +11,9 @@ constexpr scalar::Member linear_attn_member{"linear_attn"};
 Kernel linear_attn_chunk() {
   return scalar::chunk_kernel(linear_attn_member);
 }
+Kernel linear_attn_chunk_hopper() {
+  return scalar::chunk_hopper_kernel(linear_attn_member);
+}
 Kernel linear_attn_fused_chunk() {
   return scalar::fused_chunk_kernel(linear_attn_member);
 }

@@ -18,6 +18,9 @@ constexpr scalar::Member retention_member{"retention", retention_head_decay};
 Kernel retention_chunk() {
   return scalar::chunk_kernel(retention_member);
 }
+Kernel retention_chunk_hopper() {
+  return scalar::chunk_hopper_kernel(retention_member);
+}
 Kernel retention_fused_chunk() {
   return scalar::fused_chunk_kernel(retention_member);
 }

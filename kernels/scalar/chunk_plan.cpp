@@ -51,8 +51,6 @@ Arithmetic scalar_chunk_arithmetic(const ResolvedCase& c) {
   return a;
 }
 
-namespace {
-
 void add_chunk_forward(ScalarPlan& p) {
   p.use("chunk");
   const FormatSizes format = p.format();
@@ -68,18 +66,16 @@ void add_chunk_forward(ScalarPlan& p) {
                  PointerArgument{"chunks", 0}, p.scale()});
 }
 
-}  // namespace
-
 Kernel chunked_kernel(const Member& member, const std::string& mode, const std::string& summary,
-                      void (*add_forward)(ScalarPlan&)) {
+                      void (*add_forward)(ScalarPlan&), void (*add_gradients)(ScalarPlan&)) {
   Kernel kernel = scalar_kernel(member, mode);
   kernel.summary = summary;
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
   kernel.resume_granularity = chunk_tokens;
-  kernel.plan = [member, mode, add_forward](const ResolvedCase& c, const TensorMap& inputs) {
+  kernel.plan = [member, mode, add_forward, add_gradients](const ResolvedCase& c, const TensorMap& inputs) {
     ScalarPlan p(member, mode, chunk_tokens, c, inputs);
     if (c.forward()) add_forward(p);
-    if (c.backward()) add_chunk_gradients(p);
+    if (c.backward()) add_gradients(p);
     return p.plan;
   };
   kernel.arithmetic = scalar_chunk_arithmetic;

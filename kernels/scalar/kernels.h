@@ -18,6 +18,7 @@ struct Member {
 
 Kernel chunk_kernel(const Member&);
 Kernel fused_chunk_kernel(const Member&);
+Kernel chunk_hopper_kernel(const Member&);
 Kernel recurrent_kernel(const Member&);
 Kernel parallel_kernel(const Member&);
 

@@ -11,6 +11,9 @@ constexpr scalar::Member simple_gla_member{"simple_gla"};
 Kernel simple_gla_chunk() {
   return scalar::chunk_kernel(simple_gla_member);
 }
+Kernel simple_gla_chunk_hopper() {
+  return scalar::chunk_hopper_kernel(simple_gla_member);
+}
 Kernel simple_gla_fused_chunk() {
   return scalar::fused_chunk_kernel(simple_gla_member);
 }
