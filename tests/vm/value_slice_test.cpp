@@ -247,6 +247,19 @@ TEST(ValueSlice, ValuesAreThoseOfTheRun) {
   EXPECT_EQ(slice.operands[sum.first_operand + 1].bits, bits_of("x"));
 }
 
+TEST(ValueSlice, TermsOfLongProductsAreCountedPastThe64th) {
+  const ValueSlice slice = slice_value(
+      plan_of(
+          "mov.b32 %b1, %x; mov.u32 %b6, 0;\n"
+          "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%b2, %b3, %b4, %b5}, {%b1, %b1, %b1, "
+          "%b1}, {%b1, %b1}, {%b6, %b6, %b6, %b6};\ncvt.rn.f32.s32 %r, %b2;"),
+      inputs_of(), {}, "o", 37);
+  std::set<std::string> names;
+  for (const SliceOperand& operand : slice.operands) names.insert(operand.name);
+  for (const char* name : {"a[k=0]", "b[k=63]", "a[k=64]", "b[k=255]", "c"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
 /// Block 0 of the first launch fills the workspace that block 1 of the second reads; block 2 does nothing for
 /// it.
 TEST(ValueSlice, OnlyTheBlocksThatMatterAreRunAgain) {

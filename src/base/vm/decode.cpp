@@ -89,11 +89,13 @@ void Decoder::function(int32_t index) {
   first_op_.assign(made.body.size() + 1, 0);
   fixups_.clear();
   if (index == code_->entry) begin_frames();
+  begin_stack();
   for (size_t i = 0; i < made.body.size(); ++i) {
     first_op_[i] = static_cast<int32_t>(code_->ops.size());
     instruction(made.body[i], static_cast<int32_t>(i));
   }
   first_op_[made.body.size()] = static_cast<int32_t>(code_->ops.size());
+  end_stack();
   Op end;  // falling off the end, and the common return of a called function
   end.row = find_row(made.entry ? "exit" : "ret");
   end.kind = made.entry ? Kind::exit : Kind::ret;

@@ -164,6 +164,7 @@ void Decoder::lay_out_memory() {
   }
   stack_ = align_up(local, 16);
   if (!frame_bytes_.empty()) local = stack_ + stack_bytes;
+  local = lay_out_stack(reached, local);
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
     if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0) {

@@ -49,6 +49,9 @@ class Decoder {
   Slot scratch_word();
   /// "ld.global.v4.f32" -> {"ld", "global", "v4", "f32"}, canonical.
   std::vector<std::string> parts(const ptx::Instruction&) const;
+  /// The cell that says where in local memory the stack of alloca ends.
+  Slot stack_end();
+  Slot wide_constant(uint64_t bits) { return constant_slot(bits, Cell::wide); }
   void mark_global_atomics() { code_->global_atomics = true; }
   [[noreturn]] void fail(const ptx::Instruction&, const std::string& what) const;
   [[noreturn]] void fail(const std::string& what) const { fail(*current_, what); }
@@ -78,6 +81,11 @@ class Decoder {
   bool is_framed(const ptx::Operand&) const;
   Slot frame_address(const ptx::Operand&);
   void begin_frames();
+  bool allocates(int32_t function) const;
+  int64_t lay_out_stack(const std::vector<int32_t>& functions, int64_t local);
+  void move_stack_end(Slot to, Slot from);
+  void begin_stack();
+  void end_stack();
   int32_t argument_variable(const ptx::Instruction&, const ptx::Operand&) const;
   bool call_system(const ptx::Instruction&, const CallSite&, const ptx::Function&, Op&);
   bool spins(const Op& branch) const;
@@ -125,6 +133,9 @@ class Decoder {
   std::map<int32_t, int64_t> kept_registers_;            ///< where in its frame a function keeps them
   int64_t stack_ = 0;                                    ///< where in local memory the frames begin
   Slot frame_ = no_slot;                                 ///< address of the running function's frame
+  int64_t allocated_ = 0;                                ///< where in local memory that of alloca begins
+  Slot stack_end_ = no_slot;                             ///< where it ends now; no_slot: no function has any
+  Slot stack_before_ = no_slot;                          ///< where it ended when the function was called
   std::vector<int32_t> function_start_;                  ///< op index by function, -1 not yet decoded
   std::vector<std::pair<size_t, int32_t>> call_fixups_;  ///< op, function
   std::vector<int32_t> pending_functions_;

@@ -11,7 +11,7 @@ namespace {
 
 using ptx::Type;
 
-constexpr std::array<ElementFormat, 12> kFormats{{
+constexpr std::array<ElementFormat, 13> kFormats{{
     {"f16", 16, false, 10, 5, 0, true, Type::f16},
     {"bf16", 16, false, 7, 8, 0, true, Type::bf16},
     {"tf32", 32, false, 10, 8, 13, true, Type::tf32},
@@ -23,6 +23,7 @@ constexpr std::array<ElementFormat, 12> kFormats{{
     {"u8", 8, true, 0, 0, 0, false, Type::u8},
     {"s4", 4, true, 0, 0},
     {"u4", 4, true, 0, 0},
+    {"b1", 1, true, 0, 0},
     {"s32", 32, true, 0, 0, 0, false, Type::s32},
 }};
 
@@ -43,7 +44,7 @@ double value_of(Element e, uint64_t pattern) {
   if (e == Element::f64) return std::bit_cast<double>(pattern);
   if (f.integer) {
     const int unused = 64 - f.bits;
-    const bool is_signed = e != Element::u8 && e != Element::u4;
+    const bool is_signed = e != Element::u8 && e != Element::u4 && e != Element::b1;
     return is_signed ? static_cast<double>(static_cast<int64_t>(pattern << unused) >> unused)
                      : static_cast<double>(pattern << unused >> unused);
   }
@@ -73,7 +74,7 @@ MatrixForm MatrixForm::of(uint64_t bits) {
 
 MatrixForm MatrixForm::kept() const {
   MatrixForm made = *this;
-  made.sparse = false, made.selector = 0, made.k = static_cast<uint8_t>(a_depth());
+  made.sparse = false, made.selector = 0, made.k = static_cast<uint16_t>(a_depth());
   return made;
 }
 
@@ -82,7 +83,7 @@ bool MatrixForm::set_shape(std::string_view shape) {
   if (std::sscanf(std::string(shape).c_str(), "m%dn%dk%d", &m, &n, &depth) != 3) return false;
   rows = static_cast<uint8_t>(m == 64 ? 16 : m);
   tiles = static_cast<uint8_t>(n / 8);
-  k = static_cast<uint8_t>(depth);
+  k = static_cast<uint16_t>(depth);
   return true;
 }
 

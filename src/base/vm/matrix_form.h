@@ -11,7 +11,7 @@
 namespace assay::vm {
 
 /// Formats of operands and sums.
-enum class Element : uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64, s8, u8, s4, u4, s32 };
+enum class Element : uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64, s8, u8, s4, u4, b1, s32 };
 
 struct ElementFormat {
   std::string_view name;  ///< as PTX spells it
@@ -37,14 +37,17 @@ double value_of(Element, uint64_t pattern);
 struct MatrixForm {
   uint8_t rows = 16;  ///< of the warp's part: 16, 8 (mma.m8n8, wmma.m8n32) or 32 (wmma.m32n8)
   uint8_t tiles = 1;  ///< columns / 8
-  uint8_t k = 0;
-  Element a = Element::f16, b = Element::f16, sum = Element::f32;  ///< formats of A, B, and of C and D
+  uint16_t k = 0;
+  Element a : 4 = Element::f16, b : 4 = Element::f16;  ///< formats of A and B
+  Element sum : 4 = Element::f32;                      ///< of C and D
   bool warpgroup : 1 = false;    ///< wgmma: four warps, 16 rows each; B (and A) in shared memory
   bool a_in_shared : 1 = false;  ///< wgmma: A by descriptor
   bool negate_a : 1 = false, negate_b : 1 = false;
   bool a_by_column : 1 = false, b_by_row : 1 = false;  ///< wgmma: M-major A, N-major B (imm-trans)
   bool saturate : 1 = false;                           ///< integers: .satfinite
   bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
+  bool exclusive : 1 = false;  ///< b1: bits that differ are counted (.xor), not those in both
+  uint8_t unused : 3 = 0;      ///< so that equal forms have equal bits
   /// Products per step where the instruction has fewer than the architecture; 0: it has not.
   uint8_t split : 5 = 0;
   uint8_t selector : 2 = 0;  ///< .sp: which lanes of four give the metadata

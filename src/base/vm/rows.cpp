@@ -88,6 +88,7 @@ std::vector<Row> make_rows() {
   add_tensor_copy_rows(table);
   add_tensor_map_rows(table);
   add_video_rows(table);
+  add_stack_rows(table);
   for (Row& row : table) row.form = ptx::form_of(alternatives(row.pattern).front());
   return table;
 }

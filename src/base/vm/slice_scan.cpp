@@ -141,7 +141,7 @@ void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane,
   SliceUse* use = add_use(node);
   use->slot = slot, use->lane = static_cast<uint8_t>(lane), use->type = type;
   use->half = static_cast<uint8_t>(std::countr_zero(halves));
-  use->wide = halves > 3, use->name = static_cast<uint8_t>(name);
+  use->wide = halves > 3, use->name = static_cast<uint16_t>(name);
   use->constant = slot >= block_->code->register_bytes;
   if (!use->constant) wait({slot, {}, lane}, halves);
 }

@@ -18,7 +18,7 @@ struct SliceUse {
   uint8_t lane = 0, half = 0;
   bool wide = false;
   ptx::Type type = ptx::Type::none;
-  uint8_t name = 0;   ///< source position in the PTX, or of a tensor-core term k * 4 + (0 a, 1 b, 2 c)
+  uint16_t name = 0;  ///< source position in the PTX, or of a tensor-core term k * 4 + (0 a, 1 b, 2 c)
   int32_t node = -1;  ///< that made it (of several halves: the highest), -1: none found
   uint8_t node_half = 0;
   uint64_t address = 0;  ///< of memory

@@ -58,10 +58,41 @@ bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
   return true;
 }
 
+/// PTX ISA, mma with .b1: of a row of A and a column of B the bits that are in both (.and), or in one of them
+/// (.xor), are counted and added to C, wrapping around in 32 bits. A register has 32 neighbours along k.
+bool multiply_bits(Warp& warp, const Op& op, const MatrixForm& form) {
+  const int sums = form.sum_registers(), a_registers = form.a_registers(), b_registers = form.b_registers();
+  constexpr int most_words = 8;  // 256 bits
+  uint32_t a[16][most_words], b[8][most_words], d[4][32];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < a_registers; ++r) {
+      const FragmentPlace at = a_place(form.rows, 32, r, lane, 0);
+      a[at.row][at.column / 32] = warp.word(op.slots[sums + r])[lane];
+    }
+    for (int r = 0; r < b_registers; ++r) {
+      const FragmentPlace at = b_place(32, r, lane, 0);
+      b[at.column][at.row / 32] = warp.word(op.slots[sums + a_registers + r])[lane];
+    }
+  }
+  for (int r = 0; r < sums; ++r)
+    for (int lane = 0; lane < 32; ++lane) {
+      const FragmentPlace at = sum_place(false, r, lane, 0);
+      uint32_t sum = warp.word(op.slots[sums + a_registers + b_registers + r])[lane];
+      for (int word = 0; word < form.k / 32; ++word) {
+        const uint32_t x = a[at.row][word], y = b[at.column][word];
+        sum += static_cast<uint32_t>(std::popcount(form.exclusive ? x ^ y : x & y));
+      }
+      d[r][lane] = sum;
+    }
+  for (int r = 0; r < sums; ++r) std::memcpy(warp.word(op.slots[r]), d[r], sizeof d[r]);
+  return true;
+}
+
 bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (form.a == Element::f64) return multiply_doubles(warp, op, form);
+  if (form.a == Element::b1) return multiply_bits(warp, op, form);
   const int blocks = form.rows == 32 ? 2 : 1;
   const int a_registers = form.a_registers() / blocks, b_registers = form.b_registers() / form.tiles,
             sums = form.sum_registers(), sum_registers = sums / (blocks * form.tiles);
@@ -92,7 +123,8 @@ bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C {D}, {A}, {B}, {C}{, metadata, selector}
+/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C{.xor.popc,.and.popc} {D}, {A}, {B}, {C}{, metadata,
+/// selector}
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   std::vector<std::string> words = decoder.parts(instruction);
   MatrixForm form;
@@ -103,6 +135,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   const size_t first = words[6] == "satfinite" ? 7 : 6;
   form.set_shape(words[3]);
   form.saturate = first == 7;
+  form.exclusive = words[words.size() - 2] == "xor";
   form.sum = *element_named(words[first]);
   form.a = *element_named(words[first + 1]);
   form.b = *element_named(words[first + 2]);
@@ -187,6 +220,7 @@ void add_matrix_rows(std::vector<Row>& rows) {
        Type::s32},
       {"{m8n8k32,m16n8k32,m16n8k64}", "m16n8k{64,128}", "{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact,
        Type::s32},
+      {"{m8n8k128,m16n8k128,m16n8k256}", nullptr, ".s32.b1.b1.s32.{xor,and}.popc", exact, Type::s32},
   };
   const auto add = [&](const char* opcode, const char* shapes, const auto& form, WarpFunction function) {
     add_warp_row(rows, std::string(opcode) + shapes + ".row.col" + form.types,

@@ -29,6 +29,7 @@ void add_bulk_copy_rows(std::vector<Row>&);
 void add_tensor_copy_rows(std::vector<Row>&);
 void add_tensor_map_rows(std::vector<Row>&);
 void add_video_rows(std::vector<Row>&);
+void add_stack_rows(std::vector<Row>&);
 
 using DecodeFunction = void (*)(Decoder&, const ptx::Instruction&, Op&);
 /// Appends a row that the engine runs as Kind::warp.

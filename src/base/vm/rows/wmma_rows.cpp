@@ -35,7 +35,7 @@ struct Part {
   uint8_t reg;      ///< of the fragment
   uint8_t element;  ///< of the register
   bool row_major;   ///< of the matrix as the machine computes it
-  uint8_t element_bytes;
+  uint8_t bits;     ///< of an element
 };
 static_assert(sizeof(Part) == 8);
 
@@ -70,7 +70,7 @@ void part_addresses(Warp& warp, const Op& op) {
     const FragmentPlace at = place_of(part, lane);
     const int line = part.row_major ? at.row : at.column, along = part.row_major ? at.column : at.row;
     warp.address[lane] +=
-        (static_cast<uint64_t>(line) * stride[lane] + static_cast<uint64_t>(along)) * part.element_bytes;
+        (static_cast<uint64_t>(line) * stride[lane] + static_cast<uint64_t>(along)) * part.bits / 8;
   }
 }
 
@@ -140,7 +140,7 @@ void append_apart(std::vector<Op>& ops, const Op& op, Part part, bool load, Slot
   pack.lanes = pack.row->lanes;
   pack.immediate = load ? 0 : 1;
   pack.type = Type::b32;
-  pack.element_bytes = part.element_bytes;
+  pack.element_bytes = part.bits / 8;
   (load ? pack.d : pack.s[0]) = slot;
   pack.d_cell = load ? Cell::word : Cell::none;
   pack.source_count = load ? 0 : 1;
@@ -148,7 +148,7 @@ void append_apart(std::vector<Op>& ops, const Op& op, Part part, bool load, Slot
   if (!load) ops.push_back(pack);
   for (int i = 0; i < part.per; ++i) {
     part.element = static_cast<uint8_t>(i);
-    ops.push_back(access_of(op, load ? "wmma.load register" : "wmma.store register", part, part.element_bytes,
+    ops.push_back(access_of(op, load ? "wmma.load register" : "wmma.store register", part, part.bits / 8,
                             decoder, pieces[static_cast<size_t>(i)]));
   }
   if (load) ops.push_back(pack);
@@ -196,7 +196,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
             0,
             0,
             row_major != form.transposed,
-            static_cast<uint8_t>(format.bits / 8)};
+            static_cast<uint8_t>(format.bits)};
   // The elements of a register are neighbours in a row of A, in a column of B, in a row of the sum.
   const bool together = part.per == 1 || part.row_major == (matrix != Matrix::b);
   std::vector<Op> ops;
@@ -204,7 +204,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
     part.reg = static_cast<uint8_t>(r % used);
     if (together)
       ops.push_back(access_of(op, load ? "wmma.load register" : "wmma.store register", part,
-                              part.per * part.element_bytes, decoder, slots[static_cast<size_t>(r)]));
+                              part.per * part.bits / 8, decoder, slots[static_cast<size_t>(r)]));
     else
       append_apart(ops, op, part, load, slots[static_cast<size_t>(r)], decoder);
   }
@@ -212,19 +212,25 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op = ops.back();
 }
 
-/// wmma.mma.sync.aligned.LAYOUT.LAYOUT.SHAPE.D{.A.B}.C{.satfinite} {D}, {A}, {B}, {C}: f16 where A and B are
+/// wmma.mma{.xor.popc,.and.popc}.sync.aligned.LAYOUT.LAYOUT.SHAPE.D{.A.B}.C{.satfinite} {D}, {A}, {B}, {C}: f16 where A and B are
 /// not named.
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 4, 4);
   std::vector<std::string> words = decoder.parts(instruction);
+  const std::string counted = words[2];
+  if (words[3] == "popc") words.erase(words.begin() + 2, words.begin() + 4);
   MatrixForm form = form_of_shape(decoder, words[6]);
+  form.exclusive = counted == "xor";
   if (words.back() == "satfinite") form.saturate = true, words.pop_back();
   if (words.back() == "rn") words.pop_back();  // as f64 is rounded where nothing is said
   const bool named = words.size() == 11;
   form.sum = *element_named(words[7]);
   form.a = named ? *element_named(words[8]) : Element::f16;
   form.b = named ? *element_named(words[9]) : Element::f16;
-  if (form.transposed) std::swap(form.a, form.b);
+  if (form.transposed) {
+    const Element a = form.a;
+    form.a = form.b, form.b = a;
+  }
   if (form.a == Element::tf32) form.split = 4;  // an H200 and its assembler make two steps of it
   op.immediate = form.bits();
   const Operand &a = instruction.operands[form.transposed ? 2 : 1],
@@ -259,10 +265,17 @@ void add_wmma_rows(std::vector<Row>& rows) {
   };
   const std::string shapes = ".sync.aligned.{row,col}.{m16n16k16,m8n32k16,m32n8k16}{,.shared,.global}.",
                     tf32 = ".sync.aligned.{row,col}.m16n16k8{,.shared,.global}.",
-                    f64 = ".sync.aligned.{row,col}.m8n8k4{,.shared,.global}.";
+                    f64 = ".sync.aligned.{row,col}.m8n8k4{,.shared,.global}.",
+                    narrow = ".sync.aligned.{row,col}.{m8n8k32,m8n8k128}{,.shared,.global}.";
   access("load.{a,b}" + shapes + "{f16,bf16,s8,u8}");
   access("load.{a,b}" + tf32 + "tf32");
   access("load.{a,b}" + f64 + "f64");
+  access("load.a.sync.aligned.row.m8n8k32{,.shared,.global}.{s4,u4}");  // elements of less than a byte
+  access("load.b.sync.aligned.col.m8n8k32{,.shared,.global}.{s4,u4}");
+  access("load.a.sync.aligned.row.m8n8k128{,.shared,.global}.b1");
+  access("load.b.sync.aligned.col.m8n8k128{,.shared,.global}.b1");
+  access("load.c" + narrow + "s32");
+  access("store.d" + narrow + "s32");
   access("load.c" + shapes + "{f16,f32,s32}");
   access("load.c" + tf32 + "f32");
   access("load.c" + f64 + "f64");
@@ -272,16 +285,20 @@ void add_wmma_rows(std::vector<Row>& rows) {
   // What a load or store becomes.
   access("load register");
   access("store register");
-  const auto multiply = [&](const std::string& form, Status status, Type result) {
-    add_warp_row(rows, "wmma.mma.sync.aligned.{row,col}.{row,col}." + form,
-                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments_function(),
-                 decode_multiply);
+  const auto multiply = [&](const std::string& form, Status status, Type result,
+                            const char* beginning = "wmma.mma.sync.aligned.{row,col}.{row,col}.") {
+    add_warp_row(rows, beginning + form, {.flow = Flow::matrix, .status = status, .result = result},
+                 multiply_fragments_function(), decode_multiply);
   };
   multiply("{m16n16k16,m8n32k16,m32n8k16}.{f16.f16,f32.f32}", Status::measured_on(90), Type::f32);
   multiply("{m16n16k16,m8n32k16,m32n8k16}.f32.bf16.bf16.f32", Status::measured_on(90), Type::f32);
   multiply("m16n16k8.f32.tf32.tf32.f32", Status::measured_on(90), Type::f32);
   multiply("m8n8k4.f64.f64.f64.f64{,.rn}", Status::exact(), Type::f64);
   multiply("{m16n16k16,m8n32k16,m32n8k16}.s32.{s8.s8,u8.u8}.s32{,.satfinite}", Status::exact(), Type::s32);
+  multiply("m8n8k32.s32.{s4.s4,u4.u4}.s32{,.satfinite}", Status::exact(), Type::s32,
+           "wmma.mma.sync.aligned.row.col.");
+  multiply("m8n8k128.s32.b1.b1.s32", Status::exact(), Type::s32,
+           "wmma.mma.{xor,and}.popc.sync.aligned.row.col.");
 }
 
 }  // namespace assay::vm
