@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <fstream>
 #include <iomanip>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "tools/fidelity/comparison.h"
 #include "tools/fidelity/program.h"
+#include "tools/fidelity/recorded.h"
 
 namespace assay::fidelity {
 namespace {
@@ -18,19 +18,8 @@ namespace {
 /// What --log2 was when the file was recorded: where some subsets lie depends on it.
 constexpr int recorded_log2_indices = 21;
 
-/// Form -> digest of its subset, in hex.
 std::map<std::string, std::string> recorded() {
-  std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/tests/data/fidelity_h200.txt");
-  std::map<std::string, std::string> result;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#')) continue;
-    const size_t last = line.rfind(' ');
-    const std::string digest = line.substr(last + 1);
-    if (digest.size() != 16) continue;  // refused by the assembler, or a form on all inputs
-    const size_t differing = line.rfind(' ', last - 1), results = line.rfind(' ', differing - 1);
-    result[line.substr(0, results)] = digest;
-  }
-  return result;
+  return recorded_digests(std::string(ASSAY_SOURCE_DIR) + "/tests/data/fidelity_h200.txt");
 }
 
 std::string hex(uint64_t value) {

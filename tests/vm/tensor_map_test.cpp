@@ -103,7 +103,8 @@ TEST(TensorMap, WhatNoMapCanBeTraps) {
       {"@p tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r2], 1;", "no tensor map with that field"},
       {"@p tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r2], 13;",
        "no tensor map with that field"},
-      {"@p tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r2], 1;", "makes a tensor map with"},
+      {"@p tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r2], 1;", "there is no tensor map at"},
+      {"@p tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r2], 0, 8;", "there is no tensor map at"},
       {"@p tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r3], 0, 5;",
        "reaches shared memory at byte 128"},
       {"@p st.shared.b32 [%r2+8], -1;", "there is no tensor map at"}};

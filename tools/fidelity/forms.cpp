@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/base/ptx/type.h"
+#include "tools/fidelity/composed_forms.h"
 #include "tools/fidelity/form.h"
 #include "tools/fidelity/matrix_forms.h"
 
@@ -96,21 +97,40 @@ std::optional<Form> exchange(const std::string& name) {
   return std::nullopt;
 }
 
-/// A cell of its own for every thread: old value returned, new value read back.
+/// Sums of halves say that they do not flush, which changes no bits and which the table leaves out.
+std::string assembled(std::string name, Type type) {
+  const bool halves = ptx::is_float(type) && type != Type::f32 && type != Type::f64;
+  if (halves) name.insert(name.find(".add.") + 4, ".noftz");
+  return name;
+}
+
+/// Cells of its own for every thread: old values returned, new ones read back.
 Form atomic(const std::string& name) {
   const Type type = last_type(name);
-  const std::string bits = is_wide(type) ? "b64" : "b32";
+  const std::string bits = fmt::format("b{}", 8 * ptx::bytes_of(type));
   const bool shared = name.find(".shared") != std::string::npos, returns = name.starts_with("atom");
   const bool cas = name.find(".cas.") != std::string::npos;
-  const std::string space = shared ? "shared" : "global", at = shared ? "[%cell]" : "[%memory]";
-  Form form{
-      .name = name, .operands = {{type, Draw::crossed, 0}, {type, Draw::crossed, 1}}, .results = {type}};
+  const size_t vector = name.find(".v");
+  const int count = vector == std::string::npos ? 1 : name[vector + 2] - '0';
+  const std::string space = shared ? "shared" : "global", at = shared ? "%cell" : "%memory";
+  Form form{.name = name};
+  for (int group = 0; group < 2; ++group)
+    for (int i = 0; i < count; ++i) form.operands.push_back({type, Draw::crossed, group});
   if (cas) form.operands.insert(form.operands.end(), {{type, Draw::crossed, 2}, {Type::pred}});
-  if (returns) form.results.push_back(type);
-  form.body = fmt::format("st.{}.{} {}, %a0;\n", space, bits, at);
+  form.results.assign(static_cast<size_t>(returns ? 2 * count : count), type);
+  const auto list = [&](const char* prefix, int first) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += fmt::format("{}{}{}", i ? ", " : "", prefix, first + i);
+    return count > 1 ? "{" + text + "}" : text;
+  };
+  for (int i = 0; i < count; ++i)
+    form.body += fmt::format("st.{}.{} [{}+{}], %a{};\n", space, bits, at, i * ptx::bytes_of(type), i);
   if (cas) form.body += fmt::format("selp.{0} %a1, %a0, %a1, %a3;\n", bits);
-  form.body += fmt::format("{}{} {}, %a1{};\n", name, returns ? " %d1," : "", at, cas ? ", %a2" : "");
-  form.body += fmt::format("ld.{}.{} %d0, {};", space, bits, at);
+  form.body +=
+      fmt::format("{}{} [{}], {}{};\n", assembled(name, type), returns ? " " + list("%d", count) + "," : "",
+                  at, list("%a", count), cas ? ", %a2" : "");
+  for (int i = 0; i < count; ++i)
+    form.body += fmt::format("ld.{}.{} %d{}, [{}+{}];\n", space, bits, i, at, i * ptx::bytes_of(type));
   return form;
 }
 
@@ -143,11 +163,13 @@ std::optional<Form> move(const std::string& name) {
 }
 
 std::optional<Form> form_of(const Row& row, const std::string& name) {
+  if (row.kind == Kind::lanes && name == "fns.b32") return composed_form(name);
   if (row.kind == Kind::lanes || row.kind == Kind::exponential || row.kind == Kind::compare)
     return plain(row, name);
   if (row.kind != Kind::warp) return std::nullopt;
   // Another block's memory and cells of two registers have no place in one thread's body: tests of their own.
   if (name.starts_with("red.async") || name.find(".b128") != std::string::npos) return std::nullopt;
+  if (std::optional<Form> composed = composed_form(name)) return composed;
   if (std::optional<Form> matrix = matrix_form(name)) return matrix;
   if (name.starts_with("atom") || name.starts_with("red.") || name.starts_with("red,")) return atomic(name);
   if (name.find(".cc") != std::string::npos || name.starts_with("addc") || name.starts_with("subc") ||

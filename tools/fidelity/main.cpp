@@ -1,9 +1,12 @@
 // Compares the virtual machine with a GPU, form by form of the instruction table, and prints a table: form,
 // results, mismatches, the first mismatch with its operands; a digest of each form's recorded subset.
-//   fidelity [--log2 N] [--seconds S] [--forms TEXT] [--expected vm] [--threads N] > table.txt
+//   fidelity [--log2 N] [--seconds S] [--forms TEXT] [--skip TEXT] [--but FILE] [--expected vm] [--threads N] > table.txt
 // --log2 N     indices per form (default 20); --seconds S: then forms of one fp32 operand on all 2^32 inputs,
 //              until S seconds have passed since the start (default 0); --forms: only those whose name holds
 //              TEXT; --expected vm: a second machine in place of the GPU, to try the tool without one;
+// --skip TEXT  leaves out those whose name holds TEXT;
+// --but FILE   leaves out the forms that an earlier table has a digest of: those added since, and those that
+//              the assembler refused then;
 // --threads N: pairs of engines at work (default: one per core).
 #include <fmt/format.h>
 
@@ -18,6 +21,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "tools/fidelity/comparison.h"
 #include "tools/fidelity/program.h"
+#include "tools/fidelity/recorded.h"
 
 namespace assay::fidelity {
 namespace {
@@ -26,7 +30,8 @@ struct Options {
   int log2_indices = 20;
   double seconds = 0;
   unsigned threads = std::max(1u, std::thread::hardware_concurrency());
-  std::string forms, expected = "cuda";
+  std::string forms, skip, expected = "cuda";
+  std::map<std::string, std::string> but;  ///< forms that are left out
 };
 
 /// One line of the table.
@@ -69,7 +74,9 @@ class Survey {
 
  private:
   void add(Form form, bool exhaustive) {
-    if (form.name.find(options_.forms) == std::string::npos) return;
+    const std::string& name = form.name;
+    if (name.find(options_.forms) == std::string::npos || options_.but.contains(name)) return;
+    if (!options_.skip.empty() && name.find(options_.skip) != std::string::npos) return;
     const size_t line = lines_.size();
     for (int64_t at = 0; at < form.indices; at += slice) {
       const int64_t count = std::min(slice, form.indices - at);
@@ -181,11 +188,15 @@ Options options_of(int argc, char** argv) {
       options.threads = static_cast<unsigned>(std::max(1, std::atoi(value)));
     else if (name == "--forms")
       options.forms = value;
+    else if (name == "--skip")
+      options.skip = value;
+    else if (name == "--but")
+      options.but = recorded_digests(value);
     else if (name == "--expected")
       options.expected = value;
     else
       throw BadInput("unknown option " + name +
-                     "; known are --log2, --seconds, --forms, --expected, --threads");
+                     "; known are --log2, --seconds, --forms, --skip, --but, --expected, --threads");
   }
   if (options.log2_indices < 14 || options.log2_indices > 26) throw BadInput("--log2 must be from 14 to 26");
   return options;

@@ -226,18 +226,19 @@ Access access_of(const std::string& name) {
 /// wmma.mma with its loads and its store, through memory.
 Form multiply_wmma(const std::string& name) {
   Form form{.name = name};
-  const std::vector<std::string> parts = parts_of(name);
+  std::vector<std::string> parts = parts_of(name);
+  if (parts[3] == "popc") parts.erase(parts.begin() + 2, parts.begin() + 4);
   const bool named = parts.size() >= 11;
   int m = 0, n = 0, k = 0;
   if (std::sscanf(parts[6].c_str(), "m%dn%dk%d", &m, &n, &k) != 3) return form;
   const Element sum = *vm::element_named(parts[7]), a = named ? *vm::element_named(parts[8]) : Element::f16,
                 b = named ? *vm::element_named(parts[9]) : Element::f16;
-  const auto bytes = [](Element e) { return format_of(e).bits / 8; };
+  const auto bytes = [](Element e, int elements) { return elements * format_of(e).bits / 8; };
   const auto count = [&](Element e, int lines, int length) {
-    const int used = lines * length * bytes(e) / 128 / (e == Element::f64 ? 2 : 1);
+    const int used = bytes(e, lines * length) / 128 / (e == Element::f64 ? 2 : 1);
     return e == Element::f16 ? 8 : used;
   };
-  const int a_bytes = m * k * bytes(a), b_bytes = k * n * bytes(b), sum_bytes = m * n * bytes(sum);
+  const int a_bytes = bytes(a, m * k), b_bytes = bytes(b, k * n), sum_bytes = bytes(sum, m * n);
   // f64 operands are two words each.
   const auto fill_with = [&](Element e, int group) {
     const auto first = static_cast<int>(form.operands.size());
@@ -263,7 +264,7 @@ Form multiply_wmma(const std::string& name) {
     return "{" + list + "}";
   };
   const char* kind = sum == Element::f64 ? "%mw" : "%m";
-  const int na = count(a, m, k), nb = count(b, k, n), nc = sum == Element::f64 ? 2 : m * n * bytes(sum) / 128;
+  const int na = count(a, m, k), nb = count(b, k, n), nc = sum == Element::f64 ? 2 : sum_bytes / 128;
   const std::string ra = registers(kind, 0, na), rb = registers(kind, na, nb),
                     rc = registers(kind, na + nb, nc);
   const auto stride = [](bool row, int lines, int length) { return row ? length : lines; };

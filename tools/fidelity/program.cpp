@@ -125,7 +125,7 @@ std::string prologue(const Form& form) {
     text +=
         "mov.u32 %warpcells, cells; shl.b32 %x, %lane, 4; add.u32 %cell, %warpcells, %x;\n"
         "and.b32 %x, %x, 0xfffffe00; add.u32 %warpcells, %warpcells, %x;\n";
-  text += "mul.wide.u32 %at, %t, 8; add.s64 %memory, %memory, %at;\nand.b32 %lane, %lane, 31;\n";
+  text += "mul.wide.u32 %at, %t, 16; add.s64 %memory, %memory, %at;\nand.b32 %lane, %lane, 31;\n";
   return text;
 }
 
@@ -189,7 +189,7 @@ Program plan_of(const Form& form, int reveal, std::vector<Axis> axes, uint32_t t
   plan.name = form.name;
   plan.modules.push_back({"m", form.name, std::make_shared<std::string>(program_text(form, reveal))});
   plan.constants.push_back(tables_of(form));
-  plan.workspaces.push_back({"memory", int64_t{threads} * 8});
+  plan.workspaces.push_back({"memory", int64_t{threads} * 16});
   plan.outputs.push_back({"digests", stores_wide(form, reveal) ? Dtype::i64 : Dtype::i32, std::move(axes)});
   return plan;
 }

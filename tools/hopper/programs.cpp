@@ -5,6 +5,7 @@
 #include "src/base/vm/tile_walk.h"
 #include "tools/hopper/cluster_programs.h"
 #include "tools/hopper/drawn_maps.h"
+#include "tools/hopper/map_programs.h"
 
 namespace assay::hopper {
 namespace {
@@ -210,6 +211,48 @@ uint32_t units_of(const TileMap& map) {
   return units;
 }
 
+/// Words of shared memory combined with those of `g` by one bulk copy: cp.reduce.async.bulk of a type.
+NamedProgram bulk_sum(const std::string& form, Contents contents) {
+  NamedProgram made;
+  made.name = "bulk-" + form;
+  constexpr uint32_t bytes = 8192;
+  const std::string text = fmt::format(
+      ".version 8.6\n.target sm_90a\n.address_size 64\n.shared .align 128 .b8 tile[{0}];\n"
+      ".visible .entry k(.param .u64 pg, .param .u64 px)\n{{\n"
+      ".reg .pred p, q; .reg .b32 %t, %at, %x, %tile; .reg .b64 %g, %px, %from;\n"
+      "ld.param.u64 %g, [pg]; ld.param.u64 %px, [px]; mov.u32 %t, %tid.x; mov.u32 %tile, tile; shl.b32 %at, "
+      "%t, 2;\n"
+      "FILL: setp.ge.u32 p, %at, {0}; @p bra FILLED; cvt.u64.u32 %from, %at; add.u64 %from, %px, %from;\n"
+      "ld.global.b32 %x, [%from]; add.u32 %t, %tile, %at; st.shared.b32 [%t], %x; add.u32 %at, %at, 512; bra "
+      "FILL;\n"
+      "FILLED: fence.proxy.async; bar.sync 0; mov.u32 %t, %tid.x; setp.ne.u32 q, %t, 0; @q bra END;\n"
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.{1} [%g], [%tile], {0};\n"
+      "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nEND: ret;\n}}\n",
+      bytes, form);
+  made.program.name = made.name;
+  made.program.modules.push_back({"m", made.name + ".ptx", std::make_shared<std::string>(text)});
+  made.inputs["g"] = buffer("g", bytes, contents, 3);
+  made.inputs["x"] = buffer("x", bytes, contents, 4);
+  made.program.outputs.push_back({"g", Dtype::i32, {{"T", bytes / 4}}});
+  Launch launch;
+  launch.module = "m", launch.function = "k", launch.block = {128, 1, 1};
+  launch.arguments = {PointerArgument{"g", 0}, PointerArgument{"x", 0}};
+  made.program.launches.push_back(launch);
+  return made;
+}
+
+std::vector<NamedProgram> sum_programs() {
+  std::vector<NamedProgram> all;
+  for (const char* form : {"add.noftz.f16", "add.noftz.bf16", "min.f16", "max.f16", "min.bf16", "max.bf16"})
+    all.push_back(bulk_sum(form, Contents::halves));
+  all.push_back(bulk_sum("add.f32", Contents::f32));
+  all.push_back(bulk_sum("add.f64", Contents::f64));
+  for (const char* form : {"add.u32", "add.s32", "add.u64", "min.s32", "max.s32", "min.u64", "max.s64",
+                           "and.b32", "or.b64", "xor.b32", "inc.u32", "dec.u32"})
+    all.push_back(bulk_sum(form, Contents::bits));
+  return all;
+}
+
 }  // namespace
 
 std::vector<NamedProgram> unmodelled_programs() {
@@ -252,6 +295,8 @@ std::vector<NamedProgram> programs() {
       all.push_back(tile_program(fmt::format("{}-{}", combine, i++), tile, kStore, store_of(tile, combine)));
     }
   for (NamedProgram& program : cluster_programs()) all.push_back(std::move(program));
+  for (NamedProgram& program : map_programs()) all.push_back(std::move(program));
+  for (NamedProgram& program : sum_programs()) all.push_back(std::move(program));
   return all;
 }
 

@@ -198,4 +198,63 @@ std::optional<PlacedTileMap> decode_tile_map(const std::byte* from) {
   return made;
 }
 
+namespace {
+
+void set(std::byte* bytes, Field field, uint64_t value) {
+  for (uint16_t i = 0; i < field.bits; ++i) {
+    const auto at = static_cast<uint16_t>(field.bit + i);
+    bytes[at / 8] &= ~static_cast<std::byte>(1u << (at % 8));
+  }
+  put(bytes, field, value);
+}
+
+bool change_element(std::byte* map, uint64_t value) {
+  // .elemtype counts as the bytes do, and not as the driver's enumerators: 8 is f32 flushed, 9 f64, 10 bf16.
+  if (value > 12) return false;
+  const bool tf32 = value > 10;
+  set(map, kElement, tf32 ? value - 4 : value), set(map, kTf32, tf32);
+  return true;
+}
+
+}  // namespace
+
+bool change_tile_map(std::byte* map, MapNumber number, size_t axis, uint64_t value) {
+  const size_t rank = get(map, kRank) + 1;
+  const bool im2col = get(map, kIm2col) != 0;
+  const auto least_one = [&](Field field, uint64_t most) {
+    if (axis >= rank || value < 1 || value > most) return false;
+    set(map, field, value - 1);
+    return true;
+  };
+  const auto one_of = [&](Field field, uint64_t last) {
+    if (value > last) return false;
+    set(map, field, value);
+    return true;
+  };
+  switch (number) {
+    case MapNumber::global_address:
+      return one_of(kAddress, (uint64_t{1} << kAddress.bits) - 1);
+    case MapNumber::global_dim:
+      return least_one(size_of(axis), uint64_t{1} << 32);
+    case MapNumber::global_stride:
+      if (axis + 1 >= rank || value >> 40) return false;
+      set(map, stride_low(axis), value >> 4), set(map, stride_high(axis), value >> 36);
+      return true;
+    case MapNumber::box_dim:
+      return !im2col && least_one(box_of(axis), 256);
+    case MapNumber::element_stride:
+      return least_one(step_of(axis), 8);
+    case MapNumber::rank:
+      return !im2col && one_of(kRank, rank - 1);
+    case MapNumber::elemtype:
+      return change_element(map, value);
+    case MapNumber::interleave_layout:
+      return one_of(kInterleave, 2);
+    case MapNumber::swizzle_mode:
+      return one_of(kSwizzle, 3);
+    default:
+      return one_of(kOutside, 1);
+  }
+}
+
 }  // namespace assay

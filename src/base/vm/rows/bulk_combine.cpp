@@ -63,6 +63,15 @@ void integers(Combine combine, std::byte* to, const std::byte* from, uint32_t by
   each<T>(to, from, bytes, [&](T a, T b) { return of_integers(combine, a, b); });
 }
 
+/// As atom.global.add.f64 sums: a NaN passes with sign and payload, of two the second (an H100's bits).
+void sum_doubles(std::byte* to, const std::byte* from, uint32_t bytes) {
+  each<uint64_t>(to, from, bytes, [](uint64_t a, uint64_t b) {
+    const double x = std::bit_cast<double>(a), y = std::bit_cast<double>(b), sum = x + y;
+    if (sum == sum) return std::bit_cast<uint64_t>(sum);
+    return y != y ? b : x != x ? a : 0xfff8000000000000u;
+  });
+}
+
 /// Through the machine's own instruction on registers.
 template <class T>
 void floats(const char* name, std::byte* to, const std::byte* from, uint32_t bytes) {
@@ -82,9 +91,9 @@ void combine_bytes(Combine combine, Type type, std::byte* to, const std::byte* f
     case Type::bf16:
       return floats<uint16_t>(adds ? "add.bf16" : least ? "min.bf16" : "max.bf16", to, from, bytes);
     case Type::f32:
-      return floats<uint32_t>("add.ftz.f32", to, from, bytes);
+      return floats<uint32_t>("add.f32", to, from, bytes);
     case Type::f64:
-      return floats<uint64_t>("add.f64", to, from, bytes);
+      return sum_doubles(to, from, bytes);
     case Type::s32:
       return integers<int32_t>(combine, to, from, bytes);
     case Type::s64:

@@ -49,7 +49,8 @@ std::optional<PlacedTileMap> map_at(Warp& warp, const Op& op, int lane, uint64_t
   std::optional<PlacedTileMap> made = decode_tile_map(held);
   if (!made)
     raise(warp, op, lane, TrapKind::unsupported,
-          fmt::format("there is no tensor map at {}", warp.block->context->memory->describe(address)));
+          fmt::format("there is no tensor map at {}, or one that no encoder makes",
+                      warp.block->context->memory->describe(address)));
   return made;
 }
 

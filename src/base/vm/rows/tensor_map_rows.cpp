@@ -1,5 +1,8 @@
 // Tensor maps that kernels change (PTX ISA 9.7.9.28, tensormap.replace and tensormap.cp_fenceproxy).
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "src/base/program/tile_map_bytes.h"
 #include "src/base/vm/decoder.h"
@@ -14,72 +17,6 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-enum MapField : uint64_t {
-  global_address,
-  global_dim,
-  global_stride,
-  box_dim,
-  element_stride,
-  rank,
-  elemtype,
-  interleave_layout,
-  swizzle_mode,
-  fill_mode
-};
-
-/// PTX ISA, "tensormap.replace", new_val of .elemtype, .interleave_layout, .swizzle_mode and .fill_mode: the
-/// numbers of TileMap's enumerators.
-template <class E>
-bool choose(E& field, uint64_t value, E last) {
-  if (value > static_cast<uint64_t>(last)) return false;
-  field = static_cast<E>(value);
-  return true;
-}
-
-/// Axes that go are forgotten: none can be added. `value`: axes less one.
-bool keep_axes(TileMap& map, uint64_t value) {
-  if (map.is_im2col() || value >= map.sizes.size()) return false;
-  const auto axes = static_cast<size_t>(value) + 1;
-  map.sizes.resize(axes), map.box.resize(axes), map.steps.resize(axes), map.strides.resize(axes - 1);
-  return true;
-}
-
-/// Op::immediate: the field, and from bit 8 on its axis.
-bool replace_field(PlacedTileMap& placed, uint64_t what, uint64_t value) {
-  TileMap& map = placed.map;
-  const size_t axis = what >> 8;
-  if (axis >= map.sizes.size() || ((what & 0xff) == global_stride && axis + 1 >= map.sizes.size()))
-    return false;
-  switch (what & 0xff) {
-    case global_address:
-      placed.address = value;
-      return true;
-    case global_dim:
-      map.sizes[axis] = value;
-      return true;
-    case global_stride:
-      map.strides[axis] = value;
-      return true;
-    case box_dim:
-      if (map.is_im2col()) return false;
-      map.box[axis] = static_cast<uint32_t>(value);
-      return true;
-    case element_stride:
-      map.steps[axis] = static_cast<uint32_t>(value);
-      return true;
-    case rank:
-      return keep_axes(map, value);
-    case elemtype:
-      return choose(map.element, value, TileMap::Element::tf32_ftz);
-    case interleave_layout:
-      return choose(map.interleave, value, TileMap::Interleave::of_32_bytes);
-    case swizzle_mode:
-      return choose(map.swizzle, value, TileMap::Swizzle::of_128_bytes);
-    default:
-      return choose(map.outside, value, TileMap::Outside::nans);
-  }
-}
-
 /// The lanes one after the other, each with its own address; no value of a kernel's is in a tensor map.
 bool replace(Warp& warp, const Op& op, uint32_t mask) {
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -92,35 +29,30 @@ bool replace(Warp& warp, const Op& op, uint32_t mask) {
       return bad_access(warp, op, lane, address, TileMap::bytes, op.space, side.found);
     std::byte bytes[TileMap::bytes];
     for (uint64_t at = 0; at < TileMap::bytes; at += 16) std::memcpy(bytes + at, side.host(at), 16);
-    std::optional<PlacedTileMap> placed = decode_tile_map(bytes);
-    const bool wide = (op.immediate & 0xff) == global_address || (op.immediate & 0xff) == global_stride;
+    const auto number = static_cast<MapNumber>(op.immediate & 0xff);
+    const bool wide = number == MapNumber::global_address || number == MapNumber::global_stride;
     const uint64_t value = wide ? warp.wide(op.s[1])[lane] : warp.word(op.s[1])[lane];
-    if (!placed || !replace_field(*placed, op.immediate, value))
+    if (!change_tile_map(bytes, number, op.immediate >> 8, value))
       return raise(warp, op, lane, TrapKind::unsupported, "there is no tensor map with that field");
-    if (const std::string fault = fault_of(placed->map, placed->address); !fault.empty())
-      return raise(warp, op, lane, TrapKind::unsupported, "makes a tensor map with " + fault);
-    encode_tile_map(placed->map, placed->address, bytes);
+    if (const std::optional<PlacedTileMap> made = decode_tile_map(bytes))
+      if (const std::string fault = fault_of(made->map, made->address); !fault.empty())
+        return raise(warp, op, lane, TrapKind::unsupported, "makes a tensor map with " + fault);
     for (uint64_t at = 0; at < TileMap::bytes; at += 16) std::memcpy(side.host(at), bytes + at, 16);
   }
   return true;
 }
 
-/// tensormap.replace.tile.FIELD{.space}.b1024.type [map], {axis,} value
+/// tensormap.replace.tile.FIELD{.space}.b1024.type [map], {axis,} value. Op::immediate: the number, and from bit 8
+/// on its axis.
 void decode_replace(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  static constexpr std::pair<const char*, MapField> fields[] = {{"global_address", global_address},
-                                                                {"global_dim", global_dim},
-                                                                {"global_stride", global_stride},
-                                                                {"box_dim", box_dim},
-                                                                {"element_stride", element_stride},
-                                                                {"rank", rank},
-                                                                {"elemtype", elemtype},
-                                                                {"interleave_layout", interleave_layout},
-                                                                {"swizzle_mode", swizzle_mode},
-                                                                {"fill_mode", fill_mode}};
+  static constexpr std::string_view fields[] = {
+      "global_address", "global_dim", "global_stride",     "box_dim",      "element_stride",
+      "rank",           "elemtype",   "interleave_layout", "swizzle_mode", "fill_mode"};  // MapNumber
   const std::vector<std::string> words = decoder.parts(instruction);
-  for (const auto& [name, field] : fields)
-    if (words[3] == name) op.immediate = field;
-  const bool whole = op.immediate == global_address || op.immediate >= rank;
+  const auto number =
+      static_cast<MapNumber>(std::find(std::begin(fields), std::end(fields), words[3]) - fields);
+  op.immediate = static_cast<uint64_t>(number);
+  const bool whole = number == MapNumber::global_address || number >= MapNumber::rank;
   decoder.expect_operands(instruction, whole ? 2 : 3, whole ? 2 : 3);
   op.space = instruction.form.space == Space::none ? Space::global : instruction.form.space;
   std::tie(op.s[0], op.offset) = decoder.second_address(instruction.operands[0], &op.address_wide);
