@@ -1,5 +1,5 @@
-// Products of elements of less than a byte: mma and wmma of single bits, wmma of four bits, against counts and
-// sums of matrices that are laid out here as the figures of the PTX ISA do. (On a GPU: tools/fidelity.)
+// Products of elements of less than a byte: mma and wmma of single bits, wmma of four bits, against counts
+// and sums of matrices that are laid out here as the figures of the PTX ISA do. (On a GPU: tools/fidelity.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -28,8 +28,8 @@ struct DrawnOperand {
 /// Registers %a0, %a1, ... hold the operands, %d0, %d1, ... take the results. The body may also use %x0..%x3
 /// (b32), %y0, %y1 (b64), %p0 (pred), %m0..%m31 (b32), %mw0..%mw7 (b64), %lane, %step (b32, one value in the
 /// group), %cell (b32: 16 bytes of shared memory of this thread), %warpcells (b32: the warp's 512 bytes),
-/// %matrices (b32: `matrix_bytes` of shared memory of the block, from a multiple of 1024) and %memory (b64: 16
-/// bytes of global memory of this thread).
+/// %matrices (b32: `matrix_bytes` of shared memory of the block, from a multiple of 1024) and %memory (b64:
+/// 16 bytes of global memory of this thread).
 struct Form {
   std::string name;
   vm::Status status = vm::Status::exact();

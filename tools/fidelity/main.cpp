@@ -1,6 +1,7 @@
 // Compares the virtual machine with a GPU, form by form of the instruction table, and prints a table: form,
 // results, mismatches, the first mismatch with its operands; a digest of each form's recorded subset.
-//   fidelity [--log2 N] [--seconds S] [--forms TEXT] [--skip TEXT] [--but FILE] [--expected vm] [--threads N] > table.txt
+//   fidelity [--log2 N] [--seconds S] [--forms TEXT] [--skip TEXT] [--but FILE] [--expected vm] [--threads N]
+//            > table.txt
 // --log2 N     indices per form (default 20); --seconds S: then forms of one fp32 operand on all 2^32 inputs,
 //              until S seconds have passed since the start (default 0); --forms: only those whose name holds
 //              TEXT; --expected vm: a second machine in place of the GPU, to try the tool without one;

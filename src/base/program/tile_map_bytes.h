@@ -34,9 +34,10 @@ enum class MapNumber : uint8_t {
   swizzle_mode,
   fill_mode
 };
-/// Changes this number alone, as an H100 does (tests/data/hopper_h200.txt): the bytes of a tile, and after how
-/// many bytes its swizzle repeats, stay what the encoder made them, and axes that a smaller rank leaves out
-/// keep their numbers. False, and nothing is changed, where the map has no such number or the value no place.
+/// Changes this number alone, as an H100 does (tests/data/hopper_h200.txt): the bytes of a tile, and after
+/// how many bytes its swizzle repeats, stay what the encoder made them, and axes that a smaller rank leaves
+/// out keep their numbers. False, and nothing is changed, where there is no such number or no place for the
+/// value.
 bool change_tile_map(std::byte* map, MapNumber, size_t axis, uint64_t value);
 
 }  // namespace assay

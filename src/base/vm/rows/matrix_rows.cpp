@@ -123,8 +123,8 @@ bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C{.xor.popc,.and.popc} {D}, {A}, {B}, {C}{, metadata,
-/// selector}
+/// mma{.sp}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C{.xor.popc,.and.popc} {D}, {A}, {B}, {C}
+/// {, metadata, selector}
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   std::vector<std::string> words = decoder.parts(instruction);
   MatrixForm form;

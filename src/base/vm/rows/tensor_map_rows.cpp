@@ -42,8 +42,8 @@ bool replace(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-/// tensormap.replace.tile.FIELD{.space}.b1024.type [map], {axis,} value. Op::immediate: the number, and from bit 8
-/// on its axis.
+/// tensormap.replace.tile.FIELD{.space}.b1024.type [map], {axis,} value. Op::immediate: the number, and from
+/// bit 8 on its axis.
 void decode_replace(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   static constexpr std::string_view fields[] = {
       "global_address", "global_dim", "global_stride",     "box_dim",      "element_stride",

@@ -298,8 +298,8 @@ void add_video_rows(std::vector<Row>& rows) {
   };
   const std::string types = ".{u32,s32}.{u32,s32}", tests = ".{eq,ne,lt,le,gt,ge}";
   const Status as_specified = Status::measured_on(0);  // on none
-  // As the specification says; of what ptxas 13.0 makes of those of one element an H100 gave other bits in 174
-  // of 640 forms, nearly all of which saturate or combine with a third operand.
+  // As the specification says; of what ptxas 13.0 makes of those of one element an H100 gave other bits in
+  // 174 of 640 forms, most of which saturate or combine with a third operand.
   add("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}" + types + "{,.sat}{,.add,.min,.max}", as_specified);
   add("{vshl,vshr}" + types + ".u32{,.sat}.{clamp,wrap}{,.add,.min,.max}", as_specified);
   add("vset" + types + tests + "{,.add,.min,.max}", as_specified);

@@ -212,8 +212,8 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op = ops.back();
 }
 
-/// wmma.mma{.xor.popc,.and.popc}.sync.aligned.LAYOUT.LAYOUT.SHAPE.D{.A.B}.C{.satfinite} {D}, {A}, {B}, {C}: f16 where A and B are
-/// not named.
+/// wmma.mma{.xor.popc,.and.popc}.sync.aligned.LAYOUT.LAYOUT.SHAPE.D{.A.B}.C{.satfinite} {D}, {A}, {B}, {C}:
+/// f16 where A and B are not named.
 void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 4, 4);
   std::vector<std::string> words = decoder.parts(instruction);
