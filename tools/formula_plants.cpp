@@ -1,6 +1,7 @@
 // Writes the page of faults of the formula that were planted in kernels, and caught (bench/FORMULA.md):
-// formula_plants [TOKENS [JOBS [TERMS [KERNEL]]]] > bench/FORMULA.md
-// TERMS: how many terms of each program; KERNEL: only those whose names begin so.
+// formula_plants [TOKENS [JOBS [TERMS [KERNEL [SECONDS]]]]] > bench/FORMULA.md
+// TERMS: how many terms of each program; KERNEL: only those whose names begin so; after so many seconds
+// nothing more is planted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +10,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -46,6 +49,14 @@ struct Row {
   Tally outputs, quarters, terms;
   double largest_allowed = 0;  ///< over the output's root mean square
   std::vector<std::string> missed;
+  std::mutex mutex;  ///< of the tallies and what is missed
+};
+
+/// A program with a fault, and where it is counted.
+struct Plant {
+  Tally Row::*tally;
+  std::string what;
+  Program program;
 };
 
 /// One case, and the exact run of its clean program.
@@ -61,41 +72,34 @@ class Planting {
         reference_(evaluate_reference(resolved_, problem_)),
         clean_(exact(program_)) {}
 
-  void run(size_t terms, Row& row) const {
+  /// What the verdict allows of the clean program, and what is planted in it.
+  std::vector<Plant> plants(size_t terms, Row& row) const {
+    std::vector<Plant> all;
     for (const ReferenceOutput& output : reference_.outputs) {
       const Tensor* const got = find(output.name);
       if (!got || !clean_.outputs.contains(output.name)) continue;
       row.largest_allowed = std::fmax(
           row.largest_allowed, compare_formula(*got, clean_.outputs.at(output.name), output).max_allowed);
-      plant(with_scaled_output(program_, output.name, 0, got->size(), kOutputFactor), output.name,
-            row.outputs, row);
+      const auto scaled = [&](int64_t first) {
+        return with_scaled_output(program_, output.name, first, got->size(), kOutputFactor);
+      };
+      all.push_back({&Row::outputs, output.name, scaled(0)});
       if (got->axes.size() < 2 || got->axes[1].name != "T") continue;
-      plant(with_scaled_output(program_, output.name, got->size() - got->size() / 4, got->size(),
-                               kOutputFactor),
-            output.name + ", last quarter", row.quarters, row);
+      all.push_back(
+          {&Row::quarters, output.name + ", last quarter", scaled(got->size() - got->size() / 4)});
     }
-    const std::vector<Term> all = terms_of(program_);
-    const size_t step = std::max<size_t>(1, all.size() / std::max<size_t>(1, terms));
-    for (size_t i = step / 2; i < all.size() && terms > 0; i += step)
+    const std::vector<Term> of_program = terms_of(program_);
+    const size_t step = std::max<size_t>(1, of_program.size() / std::max<size_t>(1, terms));
+    for (size_t i = step / 2; i < of_program.size() && terms > 0; i += step)
       for (const float factor : kTermFactors)
-        plant(with_scaled_term(program_, all[i], factor), all[i].where, row.terms, row);
-  }
-
- private:
-  vm::ExactRun exact(const Program& program) const {
-    vm::MachineOptions options;
-    options.threads = 1;
-    return vm::run_exact(program, inputs_, options);
-  }
-  const Tensor* find(const std::string& output) const {
-    const auto found = got_.outputs.find(output);
-    return found == got_.outputs.end() ? nullptr : &found->second;
+        all.push_back(
+            {&Row::terms, of_program[i].where, with_scaled_term(program_, of_program[i], factor)});
+    return all;
   }
 
   /// Does it move some block of some output by enough? Is some output then not what the reference says?
-  void plant(const Program& planted, const std::string& what, Tally& tally, Row& row) const {
-    const vm::ExactRun run = exact(planted);
-    ++tally.planted;
+  void try_plant(const Plant& plant, Row& row) const {
+    const vm::ExactRun run = exact(plant.program);
     double most = 0;
     bool caught = false, unjudged = false;
     std::string where;
@@ -108,9 +112,22 @@ class Planting {
       const FormulaOutput verdict = compare_formula(*got, moved->second, output);
       caught = caught || verdict.violation > 0, unjudged = unjudged || verdict.judged < verdict.elements;
     }
-    if (most < kCounts) return;
-    ++tally.counted, tally.caught += caught, tally.unjudged += !caught && unjudged;
-    if (!caught && !unjudged) row.missed.push_back(fmt::format("{}: {} by {:.1e}", what, where, most));
+    const bool counts = most >= kCounts;
+    const std::lock_guard lock(row.mutex);
+    (row.*plant.tally).add({1, counts, counts && caught, counts && !caught && unjudged});
+    if (counts && !caught && !unjudged)
+      row.missed.push_back(fmt::format("{}: {} by {:.1e}", plant.what, where, most));
+  }
+
+ private:
+  vm::ExactRun exact(const Program& program) const {
+    vm::MachineOptions options;
+    options.threads = 1;
+    return vm::run_exact(program, inputs_, options);
+  }
+  const Tensor* find(const std::string& output) const {
+    const auto found = got_.outputs.find(output);
+    return found == got_.outputs.end() ? nullptr : &found->second;
   }
 
   /// Of a block, over its root mean square. What no shadow follows moves nothing.
@@ -168,7 +185,7 @@ std::string tally_text(const Tally& t) {
                      t.counted, t.planted);
 }
 
-void print_page(const std::vector<Row>& rows, int64_t tokens, double seconds) {
+void print_page(const std::deque<Row>& rows, int64_t tokens, double seconds) {
   fmt::print(
       "# Faults of the formula, planted and caught\n\n"
       "One head of {} tokens and 16 channels. An output is made {:.2g} too large, all of it or its last "
@@ -185,6 +202,7 @@ void print_page(const std::vector<Row>& rows, int64_t tokens, double seconds) {
   Tally outputs, quarters, terms;
   std::string missed;
   for (const Row& row : rows) {
+    if (row.kernel.empty()) continue;  // a format or a direction that this kernel does not have
     fmt::print("| {} | {} | {} | {} | {} | {} | {:.1e} |\n", row.kernel, row.format, row.decay,
                tally_text(row.outputs), tally_text(row.quarters), tally_text(row.terms), row.largest_allowed);
     outputs.add(row.outputs), quarters.add(row.quarters), terms.add(row.terms);
@@ -195,23 +213,35 @@ void print_page(const std::vector<Row>& rows, int64_t tokens, double seconds) {
   fmt::print("\n## Not caught\n\n{}", missed.empty() ? "None.\n" : missed);
 }
 
-int run(int64_t tokens, int jobs, size_t terms, const std::string& only) {
+int run(int64_t tokens, int jobs, size_t terms, const std::string& only, double seconds) {
   if (jobs <= 0) jobs = static_cast<int>(std::thread::hardware_concurrency());
   const auto start = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   const std::vector<Case> cases = cases_of(tokens, only);
-  std::vector<Row> rows(cases.size());
-  parallel_for(static_cast<int64_t>(cases.size()), jobs, [&](int64_t i) {
-    const Case& c = cases[static_cast<size_t>(i)];
-    Row& row = rows[static_cast<size_t>(i)];
+  std::deque<Row> rows(cases.size());
+  std::vector<std::unique_ptr<Planting>> plantings(cases.size());
+  std::vector<std::vector<Plant>> plants(cases.size());
+  parallel_for(static_cast<int64_t>(cases.size()), jobs, [&](int64_t at) {
+    const auto i = static_cast<size_t>(at);
+    const Case& c = cases[i];
     try {
-      Planting(c, find_kernel(c.kernel)).run(terms, row);
-      row.kernel = c.kernel, row.format = format(c.dtype).name, row.decay = c.decay;
-    } catch (const BadInput& e) {  // a format or a direction that this kernel does not have
+      plantings[i] = std::make_unique<Planting>(c, find_kernel(c.kernel));
+      plants[i] = plantings[i]->plants(terms, rows[i]);
+      rows[i].kernel = c.kernel, rows[i].format = format(c.dtype).name, rows[i].decay = c.decay;
+    } catch (const BadInput& e) {
       fmt::print(stderr, "{}: {}\n", token_of(c), e.what());
     }
   });
-  std::erase_if(rows, [](const Row& row) { return row.kernel.empty(); });
-  print_page(rows, tokens, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::vector<std::pair<size_t, size_t>> all;  // case, plant
+  for (size_t i = 0; i < cases.size(); ++i)
+    for (size_t p = 0; p < plants[i].size(); ++p) all.emplace_back(i, p);
+  parallel_for(static_cast<int64_t>(all.size()), jobs, [&](int64_t at) {
+    const auto [i, p] = all[static_cast<size_t>(at)];
+    if (passed() <= seconds) plantings[i]->try_plant(plants[i][p], rows[i]);
+  });
+  print_page(rows, tokens, passed());
   return 0;
 }
 
@@ -221,7 +251,7 @@ int run(int64_t tokens, int jobs, size_t terms, const std::string& only) {
 int main(int count, char** arguments) try {
   return assay::run(count > 1 ? std::atoll(arguments[1]) : 136, count > 2 ? std::atoi(arguments[2]) : 0,
                     count > 3 ? static_cast<size_t>(std::atoll(arguments[3])) : 12,
-                    count > 4 ? arguments[4] : "");
+                    count > 4 ? arguments[4] : "", count > 5 ? std::atof(arguments[5]) : HUGE_VAL);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "formula_plants: %s\n", error.what());
   return 2;
