@@ -1,6 +1,7 @@
 #include "fuzz/feature_classes.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "fuzz/choice.h"
@@ -132,22 +133,27 @@ void draw_direction(Case& c, const Target&, const std::string& name) {
   c.final_state_gradient = runs_backward(c) && chance(50);
 }
 
-/// "g dfinal_state": optional inputs that are there.
-std::string presence_name(const Case& c, const Operator& op) {
+/// "g dfinal_state": of inputs_of(c) the optional ones that are there.
+std::string presence_name(const Case& c, const std::vector<ArgumentSpec>& inputs) {
   std::string names;
-  for (const ArgumentSpec& spec : inputs_of(c, op))
-    if (spec.optional && is_present(c, spec)) names += (names.empty() ? "" : " ") + std::string(spec.name);
+  for (const ArgumentSpec& spec : inputs)
+    if (spec.optional && is_present(c, spec)) (names += names.empty() ? "" : " ") += spec.name;
   return names.empty() ? "none" : names;
 }
 
-/// The case with each choice of optional inputs and of the final state's gradient.
-std::vector<Case> presences(Case from, const Operator& op) {
-  from.final_state_gradient = false;
-  std::vector<Case> all = choices_of_inputs(from, op);
-  if (!runs_backward(from)) return all;
-  from.final_state_gradient = true;
-  for (Case& c : choices_of_inputs(from, op)) all.push_back(std::move(c));
-  return all;
+std::string presence_name(const Case& c, const Operator& op) {
+  return presence_name(c, inputs_of(c, op));
+}
+
+/// Gives the case each choice of optional inputs and of the final state's gradient, until visit() is false.
+void each_presence(Case& c, const Operator& op, const std::function<bool()>& visit) {
+  bool goes_on = true;
+  const auto choose = [&] { each_choice_of_inputs(c, op, [&] { return goes_on = visit(); }); };
+  c.final_state_gradient = false;
+  choose();
+  if (!goes_on || !runs_backward(c)) return;
+  c.final_state_gradient = true;
+  choose();
 }
 
 Names presence_names(const Kernel& kernel, const Operator& op) {
@@ -155,20 +161,25 @@ Names presence_names(const Kernel& kernel, const Operator& op) {
   for (const Direction direction : directions_of(kernel)) {
     Case c;
     c.direction = direction;
-    for (const Case& at : presences(c, op)) {
-      const std::string name = presence_name(at, op);
+    each_presence(c, op, [&] {
+      const std::string name = presence_name(c, op);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
+      return true;
+    });
   }
   return names;
 }
 
 void draw_presence(Case& c, const Target& target, const std::string& name) {
-  for (Case& at : presences(c, target.op)) {
-    if (presence_name(at, target.op) != name) continue;
-    c = std::move(at);
-    return;
-  }
+  const std::vector<ArgumentSpec> inputs = inputs_of(c, target.op);
+  Case at;
+  at.direction = c.direction;
+  each_presence(at, target.op, [&] {
+    if (presence_name(at, inputs) != name) return true;
+    c.without = at.without, c.initial_state = at.initial_state;
+    c.final_state_gradient = at.final_state_gradient;
+    return false;
+  });
 }
 
 Names decay_names(const Kernel&, const Operator& op) {

@@ -52,13 +52,11 @@ std::string presence_of(const Case& c, const Operator& op) {
   return names;
 }
 
-std::vector<Case> choices_of_inputs(const Case& from, const Operator& op) {
+void each_choice_of_inputs(Case& c, const Operator& op, const std::function<bool()>& visit) {
   std::vector<const ArgumentSpec*> optional;
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional) optional.push_back(&input);
-  std::vector<Case> all;
   for (size_t absent = 0; absent < size_t{1} << optional.size(); ++absent) {
-    Case c = from;
     c.without.clear();
     c.initial_state = false;
     for (size_t i = 0; i < optional.size(); ++i)
@@ -69,8 +67,17 @@ std::vector<Case> choices_of_inputs(const Case& from, const Operator& op) {
     if (!c.initial_state)
       for (const ArgumentSpec* input : optional)
         if (input->role == Role::state) c.without.erase(std::string(input->name));
-    all.push_back(std::move(c));
+    if (!visit()) return;
   }
+}
+
+std::vector<Case> choices_of_inputs(const Case& from, const Operator& op) {
+  std::vector<Case> all;
+  Case c = from;
+  each_choice_of_inputs(c, op, [&] {
+    all.push_back(c);
+    return true;
+  });
   return all;
 }
 

@@ -3,6 +3,7 @@
 // earlier cases covered steers.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,7 +25,9 @@ void count_case(Feedback&, const Case&, const Operator&);
 
 /// Direction and optional inputs that are there: "backward: g dfinal_state".
 std::string presence_of(const Case&, const Operator&);
-/// The case with each choice of optional inputs, whether its kernel takes it or not.
+/// Gives the case each choice of optional inputs, whether its kernel takes it or not, until visit() is false.
+void each_choice_of_inputs(Case&, const Operator&, const std::function<bool()>& visit);
+/// The cases of these choices.
 std::vector<Case> choices_of_inputs(const Case&, const Operator&);
 /// Those that the kernel takes.
 std::vector<Case> presence_lattice(const Case&, const Kernel&, const Operator&);

@@ -63,6 +63,7 @@ namespace {
 
 /// Drops layouts of what is no input any more, or of a shape that has outgrown them.
 void settle_layout(Case& c, const Operator& op) {
+  if (c.layout.empty()) return;
   std::vector<LayoutEntry> kept;
   for (const LayoutEntry& entry : parse_layout(c.layout)) {
     Case alone = c;

@@ -16,12 +16,15 @@ namespace assay {
 
 namespace {
 
-/// "d" + name, kept for the life of the program.
+/// "d" + name, kept for the life of the program. Each thread asks the others once for a name.
 std::string_view derivative_name(std::string_view name) {
   static std::mutex mutex;
   static std::set<std::string> names;
+  thread_local std::vector<std::string_view> known;
+  for (const std::string_view made : known)
+    if (made.substr(1) == name) return made;
   const std::scoped_lock lock(mutex);
-  return *names.insert("d" + std::string(name)).first;
+  return known.emplace_back(*names.insert("d" + std::string(name)).first);
 }
 
 }  // namespace
@@ -77,11 +80,10 @@ const std::vector<Operator>& operators() {
 }
 
 const Operator& find_operator(std::string_view name) {
-  std::string known;
-  for (const Operator& op : operators()) {
+  for (const Operator& op : operators())
     if (op.name == name) return op;
-    known += (known.empty() ? "" : ", ") + std::string(op.name);
-  }
+  std::string known;
+  for (const Operator& op : operators()) known += (known.empty() ? "" : ", ") + std::string(op.name);
   throw BadInput(fmt::format("unknown operator '{}': use one of {}", name, known));
 }
 

@@ -18,8 +18,10 @@ constexpr double kMaxTensorBytes = 0x1p40;
 /// Heads, channels and slots reach kernels as 32-bit numbers, and are rounded up there.
 constexpr int64_t kMostOfAnAxis = int64_t{1} << 30;
 
-void require(bool holds, const std::string& message) {
-  if (!holds) throw BadInput(message);
+/// The message is made where it is needed.
+template <class... Args>
+void require(bool holds, fmt::format_string<Args...> message, Args&&... args) {
+  if (!holds) throw BadInput(fmt::format(message, std::forward<Args>(args)...));
 }
 
 bool has_axis(const Operator& op, std::string_view axis) {
@@ -32,25 +34,25 @@ bool has_axis(const Operator& op, std::string_view axis) {
 void validate_sizes(const Case& c, const Operator& op) {
   const std::pair<const char*, int64_t> positive[] = {{"B", c.B}, {"H", c.H}, {"K", c.K}, {"V", c.V}};
   for (const auto& [axis, size] : positive) {
-    require(size >= 1, fmt::format("{} = {}: must be at least 1", axis, size));
+    require(size >= 1, "{} = {}: must be at least 1", axis, size);
   }
-  require(c.T >= 0, fmt::format("T = {}: must be at least 0", c.T));
-  require(c.HV == 0 || has_axis(op, "HV"),
-          fmt::format("value heads: {} has no axis HV; leave --value-heads out", op.name));
-  require(c.HV >= 0 && c.HV % c.H == 0, fmt::format("HV = {}: must be a multiple of H = {}", c.HV, c.H));
-  require(c.M == 0 || has_axis(op, "M"), fmt::format("slots: {} has no axis M; leave --slots out", op.name));
-  require(c.M >= 1 || !has_axis(op, "M"), fmt::format("M = {}: {} needs at least one slot", c.M, op.name));
+  require(c.T >= 0, "T = {}: must be at least 0", c.T);
+  require(c.HV == 0 || has_axis(op, "HV"), "value heads: {} has no axis HV; leave --value-heads out",
+          op.name);
+  require(c.HV >= 0 && c.HV % c.H == 0, "HV = {}: must be a multiple of H = {}", c.HV, c.H);
+  require(c.M == 0 || has_axis(op, "M"), "slots: {} has no axis M; leave --slots out", op.name);
+  require(c.M >= 1 || !has_axis(op, "M"), "M = {}: {} needs at least one slot", c.M, op.name);
   const std::pair<const char*, int64_t> narrow[] = {
       {"H", c.H}, {"HV", c.HV}, {"K", c.K}, {"V", c.V}, {"M", c.M}};
   for (const auto& [axis, size] : narrow)
-    require(size <= kMostOfAnAxis, fmt::format("{} = {}: must be at most 2^30", axis, size));
+    require(size <= kMostOfAnAxis, "{} = {}: must be at most 2^30", axis, size);
   const Sizes sizes = sizes_of(c);
   for (const auto& arguments : {inputs_of(c, op), outputs_of(c, op)}) {
     for (const auto& argument : arguments) {
       double bytes = 4;
       for (const auto axis : argument.axes) bytes *= static_cast<double>(sizes.of(axis));
-      require(bytes <= kMaxTensorBytes,
-              fmt::format("{} would take {:.3g} bytes: at most 2^40 are supported", argument.name, bytes));
+      require(bytes <= kMaxTensorBytes, "{} would take {:.3g} bytes: at most 2^40 are supported",
+              argument.name, bytes);
     }
   }
 }
@@ -59,16 +61,16 @@ void validate_packing(const Case& c) {
   const auto& cu = c.cu_seqlens;
   if (cu.empty()) return;
   const std::string text = fmt::format("cu_seqlens {}", fmt::join(cu, ","));
-  require(c.B == 1, fmt::format("{}: packed sequences need B = 1, got B = {}", text, c.B));
-  require(cu.size() >= 2, fmt::format("{}: needs at least two offsets, 0 and T", text));
-  require(cu.front() == 0, fmt::format("{}: must start at 0", text));
-  require(std::is_sorted(cu.begin(), cu.end()), fmt::format("{}: must not decrease", text));
-  require(cu.back() == c.T, fmt::format("{}: must end at T = {}", text, c.T));
+  require(c.B == 1, "{}: packed sequences need B = 1, got B = {}", text, c.B);
+  require(cu.size() >= 2, "{}: needs at least two offsets, 0 and T", text);
+  require(cu.front() == 0, "{}: must start at 0", text);
+  require(std::is_sorted(cu.begin(), cu.end()), "{}: must not decrease", text);
+  require(cu.back() == c.T, "{}: must end at T = {}", text, c.T);
 }
 
 void validate_dtype(const char* what, Dtype dtype) {
   const bool floating = dtype == Dtype::fp32 || dtype == Dtype::bf16 || dtype == Dtype::fp16;
-  require(floating, fmt::format("{} {}: must be bf16, fp16 or fp32", what, format(dtype).name));
+  require(floating, "{} {}: must be bf16, fp16 or fp32", what, format(dtype).name);
 }
 
 void validate_without(const Case& c, const Operator& op) {
@@ -91,17 +93,15 @@ bool power_of_two(double x) {
 void validate_values(const ResolvedCase& r) {
   const Case& c = r.case_;
   const Operator& op = *r.op;
-  require(!c.scale || op.takes_scale, fmt::format("scale: {} has none; leave --scale out", op.name));
+  require(!c.scale || op.takes_scale, "scale: {} has none; leave --scale out", op.name);
   require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
-          fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
-                      c.scale.value_or(0)));
+          "scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude", c.scale.value_or(0));
   if (c.values != "exact") return;
-  require(!op.inexact,
-          fmt::format("values exact: the arithmetic of {} always rounds; use other values", op.name));
-  require(r.decay.profile->name == "none",
-          fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));
-  require(!c.scale || power_of_two(*c.scale),
-          fmt::format("values exact: scale {} must be a power of two", c.scale.value_or(0)));
+  require(!op.inexact, "values exact: the arithmetic of {} always rounds; use other values", op.name);
+  require(r.decay.profile->name == "none", "values exact: nothing may decay; use --decay none, not {}",
+          c.decay);
+  require(!c.scale || power_of_two(*c.scale), "values exact: scale {} must be a power of two",
+          c.scale.value_or(0));
   require(c.overrides.empty(), "values exact: single elements cannot be changed, sums would round");
 }
 
@@ -176,7 +176,7 @@ int64_t usual_slots(const Operator& op) {
 Direction direction_of(const std::string& name) {
   const auto found = value_named<Direction>(name);
   const auto all = names_of(Direction{});
-  require(found.has_value(), unknown_name("direction", name, {all.begin(), all.end()}));
+  if (!found) throw BadInput(unknown_name("direction", name, {all.begin(), all.end()}));
   return *found;
 }
 
@@ -218,7 +218,7 @@ ResolvedCase resolve(const Case& c, const Operator& op) {
     return std::isalnum(ch) || std::string_view("._@%+-").find(ch) != std::string_view::npos;
   };
   require(!c.kernel.empty() && std::all_of(c.kernel.begin(), c.kernel.end(), legal),
-          fmt::format("kernel name '{}': only letters, digits and . _ @ % + - are allowed", c.kernel));
+          "kernel name '{}': only letters, digits and . _ @ % + - are allowed", c.kernel);
   validate_sizes(c, op);
   validate_packing(c);
   validate_dtype("dtype", c.dtype);
