@@ -10,6 +10,7 @@
     assay.fuzz("gla", fn, arithmetic="triton-chunk")        a function of yours, on many cases
     assay.arithmetic(fn, "gla")                             what such a function may declare of its roundings
     assay.capture("run.assay", when="nonfinite")            launches written down, to be run again anywhere
+    assay.watch()                                           first births of NaN in Triton's kernels, on a GPU, while it runs
     assay.machine.run(module, ...)                          one launch of PTX on the process's own memory
 
 Tensors are NumPy arrays, PyTorch's, or any with DLPack, in the processor's memory, with any strides.
@@ -26,6 +27,7 @@ from .free import FreeFuzz, Tensors, tensors
 from .fuzzing import fuzz, subject
 from .machine import OverBudget
 from .on_gpu import GpuDiffers, GpuLaunches
+from .watch import watch
 
 __all__ = [
     "BadInput",
@@ -54,6 +56,7 @@ __all__ = [
     "tensors",
     "trace",
     "verify",
+    "watch",
 ]
 
 __version__: str = _about()["version"]

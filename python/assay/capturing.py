@@ -19,7 +19,7 @@ from typing import Any, Callable, Sequence
 
 import numpy
 
-from . import machine
+from . import driver_launches, machine
 from .errors import BadInput
 
 #: Formats that launch files have, with NumPy's integers of that width and the bits of an infinity.
@@ -53,8 +53,12 @@ class Captured:
 
 class capture:
     """Keeps launches: on the machine, of Triton's kernels (`assay.triton.machine`) and of `assay.machine.run`; on a GPU of Triton's
-    kernels, if Triton is imported before. There "nonfinite" judges outputs on the device, with no waiting for launches, and the
-    launch is written a few launches later, or at the end; other triggers wait for every launch that they look at.
+    kernels, if Triton is imported before, and of all others whose PTX can be had: of NVRTC, CuPy, extensions that hold PTX.
+    Of Triton's, "nonfinite" judges outputs on the device, with no waiting for launches, and the launch is written a few launches
+    later, or at the end; other triggers, and all of launches that are not Triton's, wait for every launch that they look at.
+    Launches that are not Triton's are told by CUPTI; a profiler that holds it is named in `left_out`. PTX that was loaded at
+    run time is known if it was loaded inside, or if the program was started with CUDA_INJECTION64_PATH naming
+    `assay.driver_launches.library_path()`; that of extensions is found in their files.
 
     Args:
         path: a folder, which is made; what an earlier capture left there is replaced.
@@ -64,7 +68,7 @@ class capture:
         limit: how many are kept.
     Attributes:
         seen: how many launches were looked at; kept: a `Captured` for each that was kept; left_out: why others were not
-            that `when` asked for.
+            that `when` asked for, once for each kernel and reason.
     Raises:
         BadInput: a `when` that is none of these, a path that cannot be written.
 
@@ -78,11 +82,13 @@ class capture:
         self.seen = 0
         self.kept: list[Captured] = []
         self.left_out: list[str] = []
+        self._told_of: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._every = when if isinstance(when, int) and not isinstance(when, bool) else 1
         self._armed: Any = None
         self._waits_for_nonfinite = when == "nonfinite"
         self._tap: Any = None
+        self._listens = False
 
     def __enter__(self) -> capture:
         try:
@@ -94,21 +100,27 @@ class capture:
             raise BadInput(f"capture: {self.path}: {error.strerror}") from None
         machine.watchers.append(self)
         if "triton" in sys.modules and "torch" in sys.modules:
-            self._tap_triton()
+            self.tap_triton()
+        self._listen_to_driver()
         return self
 
     def __exit__(self, *error: Any) -> bool:
         machine.watchers.remove(self)
+        if self._listens:
+            without = driver_launches.listener.remove(self)
+            if without:
+                self.left_out.append(f"{without} launches of kernels without PTX (machine code alone, or a library's of NVIDIA's or PyTorch's)")
         if self._tap is not None:
             self._tap.remove(self)
         if self._armed is not None:
             self._armed.look(wait=True)
         return False
 
-    def _tap_triton(self) -> None:
+    def tap_triton(self) -> None:
+        """For a program that imports Triton inside."""
         from .triton import taps
 
-        if not taps.on_gpu():
+        if self._tap is not None or not taps.on_gpu():
             return
         self._tap = taps.tap
         self._tap.add(self)
@@ -117,6 +129,17 @@ class capture:
 
             self._armed = Armed(self._triggered)
             self._armed.start(sys.modules["torch"])
+
+    def _listen_to_driver(self) -> None:
+        session = sys.modules.get("assay.triton.session")
+        if session is not None and session.active() is not None:
+            return
+        if not driver_launches.is_loaded() and "CUDA_INJECTION64_PATH" not in os.environ:
+            return
+        why = driver_launches.listener.add(self)
+        self._listens = not why
+        if why:
+            self.left_out.append(f"launches that are not Triton's: {why}")
 
     # What Triton's launches on a GPU call.
 
@@ -135,15 +158,15 @@ class capture:
         if number % self._every:
             return run()
         try:
+            if self._armed is not None:
+                return self._armed.around(number, kernel, grid, stream, values, _frames(), run)
             if kernel.scratch:
                 raise taps.CannotKeep("memory that Triton allocates for it")
             given = kernel.given(values)
             addresses = taps.pointers(given)
         except taps.CannotKeep as error:
-            self.left_out.append(f"launch {number} of {kernel.name}: {error}")
+            self._leave_out(number, kernel.name, str(error))
             return run()
-        if self._armed is not None:
-            return self._armed.around(number, kernel, grid, stream, given, addresses, _frames(), run)
         storages: dict[int, Any] = {}
         for place, (_, tensor) in addresses.items():
             if tensor is not None and tensor.untyped_storage().nbytes():
@@ -155,6 +178,30 @@ class capture:
         torch.cuda.synchronize()
         self.after(before, None)
         return result
+
+    # What launches call that are not Triton's.
+
+    def driver_before(self, launch: driver_launches.DriverLaunch) -> _Before | None:
+        if len(self.kept) >= self._limit or not self._asked.search(launch.name) or launch.is_captured_into_a_graph:
+            return None
+        if self._armed is not None and not self._armed.armed:
+            return None
+        with self._lock:
+            self.seen += 1
+            number = self.seen
+        if number % self._every:
+            return None
+        try:
+            launching = launch.launching()
+        except (driver_launches.CannotKeep, BadInput) as error:
+            self._leave_out(number, launch.name, str(error))
+            raise driver_launches.CannotKeep(str(error)) from None
+        launch.wait()
+        return _Before(Captured(launch.name, number), launching)
+
+    def driver_after(self, before: _Before) -> None:
+        driver_launches.wait()
+        self.after(before, None)
 
     def _triggered(self, pending: Any, launching: machine.Launching) -> bool:
         before = _Before(Captured(pending.kernel.name, pending.number), launching, stack=_own(pending.stack))
@@ -183,10 +230,16 @@ class capture:
             if len(self.kept) >= self._limit:
                 return
             if before.lacks:
-                self.left_out.append(f"launch {captured.number} of {captured.kernel}: {before.lacks}")
+                self._leave_out(captured.number, captured.kernel, before.lacks)
                 return
             self._write(before)
             self.kept.append(captured)
+
+    def _leave_out(self, number: int, kernel: str, why: str) -> None:
+        """Said of a kernel's first launch alone."""
+        if (kernel, why) not in self._told_of:
+            self._told_of.add((kernel, why))
+            self.left_out.append(f"launch {number} of {kernel}: {why}")
 
     def _write(self, before: _Before) -> None:
         captured, launch = before.captured, before.launch
@@ -305,8 +358,21 @@ class _Before:
     def _argument(self, slot: machine.Parameter, value: bytes) -> Any:
         if slot.alignment >= 64 and slot.bytes == 128:
             self.lacks = f"{slot.name} is a tensor map"
-        if not slot.is_pointer_sized:
+        if slot.is_pointer_sized:
+            return self._pointer(slot, value) or ({"bytes": value.hex(" ")} if any(value) else None)
+        members: list[dict[str, Any]] = []
+        taken = 0
+        for at in range(0, len(value) - 7, 8):
+            pointer = self._pointer(slot, value[at : at + 8])
+            if pointer:
+                members += _bytes_of(value, taken, at)
+                members.append({**pointer, "at": at})
+                taken = at + 8
+        if not members:
             return {"bytes": value.hex(" ")}
+        return {"struct": members + _bytes_of(value, taken, len(value)), "size": len(value)}
+
+    def _pointer(self, slot: machine.Parameter, value: bytes) -> dict[str, Any] | None:
         address = int.from_bytes(value, "little")
         for storage in self.launch.storages:
             if storage.address <= address < storage.address + storage.nbytes:
@@ -319,7 +385,7 @@ class _Before:
                     tensor = _Tensor(name, storage)
                     self.tensors.append(tensor)
                 return {"pointer": tensor.name, "offset": address - storage.address}
-        return {"bytes": value.hex(" ")} if address else None
+        return None
 
     def _holds_addresses(self, tensor: _Tensor) -> bool:
         words = numpy.frombuffer(tensor.content, dtype=numpy.uint64)
@@ -341,26 +407,41 @@ class _Before:
                     self.captured.nonfinite.append(tensor.name)
 
 
+def _bytes_of(value: bytes, begin: int, end: int) -> list[dict[str, Any]]:
+    return [{"bytes": value[begin:end].hex(" "), "at": begin}] if begin < end else []
+
+
 def _program_stack() -> list[list[Any]]:
     """[file, line, function] of the calling program's frames, outermost first."""
     return _own(_frames())
 
 
-def _frames() -> list[tuple[Any, int, str]]:
-    """(code, line, module) of the calling frames, innermost first."""
+_Frame = tuple[Any, int, dict[str, Any]]
+
+
+def _frames() -> list[_Frame]:
+    """(code, place in it, the module's names) of the calling frames, innermost first: what costs least to ask."""
     found = []
     frame: Any = sys._getframe(1)
     while frame is not None and len(found) < 60:
-        found.append((frame.f_code, frame.f_lineno, frame.f_globals.get("__name__", "")))
+        found.append((frame.f_code, frame.f_lasti, frame.f_globals))
         frame = frame.f_back
     return found
 
 
-def _own(frames: list[tuple[Any, int, str]], depth: int = 20) -> list[list[Any]]:
+def _line(code: Any, at: int) -> int:
+    for begin, end, line in code.co_lines():
+        if begin <= at < end and line is not None:
+            return int(line)
+    return int(code.co_firstlineno)
+
+
+def _own(frames: list[_Frame], depth: int = 20) -> list[list[Any]]:
     found: list[list[Any]] = []
-    for code, line, module in frames:
+    for code, at, names in frames:
+        module = names.get("__name__", "")
         if module == "__channelexec__" or len(found) == depth:  # in a worker of pytest-xdist what called it is execnet's
             break
         if not (module + ".").startswith(_OTHERS):
-            found.append([code.co_filename, line, code.co_name])
+            found.append([code.co_filename, _line(code, at), code.co_name])
     return found[::-1]

@@ -38,17 +38,38 @@ class DriverError(RuntimeError):
         self.code = code
 
 
-class Driver:
+class Calls:
+    """libcuda's functions, in whatever context a thread has. Raises OSError where there is no driver."""
+
+    def __init__(self) -> None:
+        self.path = os.environ.get("ASSAY_CUDA_DRIVER") or "libcuda.so.1"
+        self._library = ctypes.CDLL(self.path)
+
+    def code(self, function: str, *arguments: Any) -> int:
+        """What it returns; 0 is success."""
+        returned: int = getattr(self._library, function)(*arguments)
+        return returned
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Raises DriverError unless it succeeds."""
+        code = self.code(function, *arguments)
+        if code:
+            text = c_char_p()
+            named = self._library.cuGetErrorName(code, byref(text)) == 0 and text.value
+            raise DriverError(function, code, named.decode() if named else f"error {code}")
+
+
+class Driver(Calls):
     """libcuda with the first GPU's primary context: torch's own, where torch uses it. Raises BadInput without a GPU."""
 
     #: Whether the device writes to pinned memory of the host.
     pins = True
 
     def __init__(self) -> None:
-        path = os.environ.get("ASSAY_CUDA_DRIVER") or "libcuda.so.1"
         try:
-            self._library = ctypes.CDLL(path)
+            super().__init__()
         except OSError:
+            path = os.environ.get("ASSAY_CUDA_DRIVER") or "libcuda.so.1"
             raise BadInput(f"no GPU: the NVIDIA driver's {path} cannot be opened; use backend=\"machine\"") from None
         device, count = c_int(), c_int()
         self._functions: dict[tuple[bytes, str], tuple[c_void_p, int]] = {}
@@ -69,14 +90,6 @@ class Driver:
         self.call("cuDeviceGetAttribute", byref(minor), 76, device)
         #: "NVIDIA H200", "sm_90"
         self.name, self.arch = name.value.decode(), f"sm_{major.value}{minor.value}"
-
-    def call(self, function: str, *arguments: Any) -> None:
-        """Raises DriverError unless it succeeds."""
-        code = getattr(self._library, function)(*arguments)
-        if code:
-            text = c_char_p()
-            named = self._library.cuGetErrorName(code, byref(text)) == 0 and text.value
-            raise DriverError(function, code, named.decode() if named else f"error {code}")
 
     def enter(self) -> None:
         """Makes the context this thread's."""

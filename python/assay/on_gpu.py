@@ -18,6 +18,7 @@ import numpy
 from . import _engine, _tensors, cuda_driver, machine
 from .errors import BadInput
 
+_MOST_SUMS = 64  # that are looked at one by one
 _APART = 512  # bytes: storages begin so far apart, each as far behind a multiple of it as in the process
 _ROUNDED = re.compile(rb"^\s*(?:@!?%\w+\s+)?(mul|add|sub)((?:\.ftz|\.sat)*)\.(f32|f64|f16x2|f16|bf16x2|bf16)\s+(%\w+),\s*(%?[\w.]+),\s*(%?[\w.]+)", re.M)
 _LOCATION = re.compile(rb"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
@@ -100,11 +101,19 @@ def _triton_assembler() -> str:
     return path if os.access(path, os.X_OK) else ""
 
 
+@dataclass(frozen=True)
+class Fusible:
+    """A sum without a rounding one of whose terms is a product without one: what an assembler may fuse. `at`: where in the text
+    its rounding would stand; `line`: "chunk_h.py:140"."""
+
+    at: int
+    line: str
+
+
 @lru_cache(maxsize=1024)
-def fusible_lines(text: bytes) -> tuple[str, ...]:
-    """"chunk_h.py:140" of every sum without a rounding one of whose terms is a product without one: what may be fused."""
+def fusible_sums(text: bytes) -> tuple[Fusible, ...]:
     products: set[bytes] = set()
-    found: dict[str, None] = {}
+    found = []
     files = {number: name.decode(errors="replace").rsplit("/", 1)[-1] for number, name in _FILE.findall(text)}
     places = [(match.start(), match) for match in _LOCATION.finditer(text)]
     starts = [start for start, _ in places]
@@ -114,10 +123,14 @@ def fusible_lines(text: bytes) -> tuple[str, ...]:
             products.add(into)
         elif left in products or right in products:
             at = int(numpy.searchsorted(starts, match.start())) - 1
-            if at >= 0:
-                number, line = places[at][1].groups()
-                found[f"{files.get(number, '?')}:{line.decode()}"] = None
+            number, line = places[at][1].groups() if at >= 0 else (b"", b"?")
+            found.append(Fusible(match.end(1), f"{files.get(number, '?')}:{line.decode()}"))
     return tuple(found)
+
+
+def with_one_apart(text: bytes, which: Fusible) -> bytes:
+    """The PTX with a rounding on that sum alone: no product is fused into it."""
+    return text[: which.at] + b".rn" + text[which.at :]
 
 
 @dataclass
@@ -133,6 +146,8 @@ class _Before:
     def __init__(self, launch: machine.Launching, number: int):
         self.launch, self.number, self.fault = launch, number, ""
         self.copies: list[_Copy] = []
+        self.arguments: list[bytes] = []
+        self.contents: list[bytes] = []
         self.results: dict[str, list[bytes]] = {}
 
 
@@ -184,7 +199,7 @@ class OnGpu:
         other = second if why == "race" else on_machine
         here = first if first != other else apart
         tensors = {_name(copy, i): _apart(copy, a, b) for i, (copy, a, b) in enumerate(zip(before.copies, here, other)) if a != b}
-        lines = list(fusible_lines(before.launch.module.text)) if why == "contraction" else []
+        lines = self._fused_lines(before, first) if why == "contraction" else []
         row = Difference(before.number, before.launch.name, why, tensors, lines)
         self.seen.different.append(row)
         if self.raises and why != "contraction":
@@ -196,39 +211,56 @@ class OnGpu:
 
     def _run_all(self, before: _Before) -> None:
         launch = before.launch
-        reached = _reached(launch)
-        self._place(before, reached)
-        arguments = [self._moved(argument, before.copies) for argument in launch.arguments]
-        contents = [self._moved(c.content, before.copies) if _may_hold_addresses(c.storage) else c.content for c in before.copies]
+        before.copies = [_Copy(s, 0, string_at(s.address, s.nbytes)) for s in _reached(launch)]
+        self._place(before)
         shipped, apart = as_shipped(launch.module.text, self.driver.arch), with_roundings_apart(launch.module.text)
         for how, image in (("shipped", shipped), ("again", shipped), ("apart", apart)):
-            for copy, content in zip(before.copies, contents):
-                self.driver.upload(copy.at, content, len(content))
-            self.driver.launch(
-                image, launch.entry, launch.grid, launch.block, arguments, cluster=launch.cluster,
-                shared_bytes=launch.shared_bytes, cooperative=launch.cooperative,
-            )  # fmt: skip
-            self.driver.wait()
-            results = []
-            for copy, content in zip(before.copies, contents):
-                result = self.driver.download(copy.at, len(content))
-                # Addresses that the launch left as they were are the process's again.
-                results.append(copy.content if result == content else result)
-            before.results[how] = results
+            before.results[how] = self._run(before, image)
 
-    def _place(self, before: _Before, reached: list[machine.Storage]) -> None:
+    def _run(self, before: _Before, image: bytes) -> list[bytes]:
+        """What the copies hold after a launch from what they held before."""
+        launch = before.launch
+        for copy, content in zip(before.copies, before.contents):
+            self.driver.upload(copy.at, content, len(content))
+        self.driver.launch(
+            image, launch.entry, launch.grid, launch.block, before.arguments, cluster=launch.cluster,
+            shared_bytes=launch.shared_bytes, cooperative=launch.cooperative,
+        )  # fmt: skip
+        self.driver.wait()
+        results = []
+        for copy, content in zip(before.copies, before.contents):
+            result = self.driver.download(copy.at, len(content))
+            # Addresses that the launch left as they were are the process's again.
+            results.append(copy.content if result == content else result)
+        return results
+
+    def _fused_lines(self, before: _Before, shipped: list[bytes]) -> list[str]:
+        text = before.launch.module.text
+        sums = fusible_sums(text)
+        fused = []
+        if len(sums) <= _MOST_SUMS:
+            with self._lock:
+                self.driver.enter()
+                self._place(before)
+                fused = [s for s in sums if self._run(before, as_shipped(with_one_apart(text, s), self.driver.arch)) != shipped]
+        return list(dict.fromkeys(s.line for s in fused or sums))
+
+    def _place(self, before: _Before) -> None:
+        """Where the copies lie now, and what they and the arguments hold there."""
         offsets, at = [], 0
-        for storage in reached:
-            offset = at + storage.address % _APART
+        for copy in before.copies:
+            offset = at + copy.storage.address % _APART
             offsets.append(offset)
-            at = (offset + storage.nbytes + 2 * _APART - 1) // _APART * _APART
+            at = (offset + copy.storage.nbytes + 2 * _APART - 1) // _APART * _APART
         if at > self._arena_bytes:
             if self._arena:
                 self.driver.free(self._arena)
             self._arena_bytes = 2 * at
             self._arena = self.driver.allocate(self._arena_bytes)
-        for storage, offset in zip(reached, offsets):
-            before.copies.append(_Copy(storage, self._arena + offset, string_at(storage.address, storage.nbytes)))
+        for copy, offset in zip(before.copies, offsets):
+            copy.at = self._arena + offset
+        before.arguments = [self._moved(argument, before.copies) for argument in before.launch.arguments]
+        before.contents = [self._moved(c.content, before.copies) if _may_hold_addresses(c.storage) else c.content for c in before.copies]
 
     @staticmethod
     def _moved(content: bytes, copies: list[_Copy]) -> bytes:

@@ -1,6 +1,6 @@
 """First births of NaN and infinities in a program's Triton kernels, on the GPU, while it runs.
 
-    with assay.watch.watch() as births:
+    with assay.watch() as births:
         train()
     for birth in births.result()["births"]:
         print(birth["place"], birth["kind"], birth["example"])

@@ -20,9 +20,11 @@
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/tile_map_bytes.h"
+#include "src/base/ptx/fatbin.h"
 #include "src/base/ptx/printable.h"
 #include "src/base/ptx/program.h"
 #include "src/base/ptx/rewrite.h"
+#include "src/base/tensor/tensor_file.h"
 #include "src/binding/arrays.h"
 #include "src/binding/given_case.h"
 #include "src/case/names.h"
@@ -318,6 +320,25 @@ json arithmetic(const Request& request) {
   return made;
 }
 
+/// Of a file, or of the first array's memory; none where it holds none.
+json embedded_texts(const Request& request) {
+  std::string file;
+  std::string_view bytes;
+  const std::string path = request.given.value("file", "fat binary");
+  if (!request.arrays.empty())
+    bytes = {reinterpret_cast<const char*>(request.arrays[0].address), request.arrays[0].bytes};
+  else
+    bytes = file = read_file(path);
+  json texts = json::array();
+  try {
+    if (ptx::is_container(bytes))
+      for (ptx::EmbeddedText& text : ptx::embedded_texts(bytes, path))
+        texts.push_back({{"path", std::move(text.path)}, {"text", std::move(text.text)}});
+  } catch (const BadInput&) {  // machine code alone
+  }
+  return {{"texts", std::move(texts)}};
+}
+
 json explicit_rounding(const Request& request) {
   return {{"text", ptx::make_rounding_explicit(request.given.at("text").get_ref<const std::string&>())}};
 }
@@ -372,6 +393,7 @@ const Operation kOperations[] = {
     {"replay", "a case from its token, with every property", replay},
     {"tensor_map", "the 128 bytes that a kernel is given", tensor_map},
     {"arithmetic", "what modules may declare of their roundings", arithmetic},
+    {"embedded_texts", "the PTX in a file of nvcc's or a linker's, or in memory", embedded_texts},
     {"explicit_rounding", "PTX whose roundings an assembler keeps apart", explicit_rounding},
     {"operator", "its inputs, outputs and parameters", operator_of},
     {"fuzz", "a function of the caller's, on cases of an operator", fuzz_function},

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,7 @@ namespace assay::cli {
 namespace {
 
 struct RunCommand {
-  std::string arch = "sm_90", checks = "all", digests;
+  std::string arch = "sm_90", checks = "all", digests, capture, when = "nonfinite", kernel;
   bool repeats = false;
   std::vector<std::string> program;
   OutputOptions output;
@@ -47,7 +48,43 @@ struct RunCommand {
     return run;
   }
 
+  /// On the GPU, a Python program: what it launches is kept by the package in its own Python (start.py).
+  int run_capturing() const {
+    const AnswerFile file;
+    std::map<std::string, std::string> variables = {
+        {"ASSAY_CAPTURE", nlohmann::json{{"path", std::filesystem::absolute(capture).string()},
+                                         {"when", when},
+                                         {"kernel", kernel},
+                                         {"result", file.path().string()}}
+                              .dump()}};
+    const char* const held = std::getenv("CUDA_INJECTION64_PATH");
+    if (held && *held)
+      output.console().line(
+          fmt::format("CUDA_INJECTION64_PATH is {}, of a profiler: it keeps its place, and of launches that "
+                      "are not Triton's only "
+                      "those are kept whose PTX lies in a library",
+                      held));
+    else
+      variables["CUDA_INJECTION64_PATH"] = (standin_folder() / "libassay_capture.so").string();
+    const int status = start_program(program, variables, "");
+    const nlohmann::json answer = file.read();
+    if (answer.is_null())
+      throw BadInput(
+          fmt::format("{}: {}; it kept nothing: --capture wants a program in Python, with the package assay "
+                      "installed there",
+                      program[0], ending_text(status)));
+    for (const nlohmann::json& kept : answer.at("kept")) output.console().line(kept.get<std::string>());
+    for (const nlohmann::json& why : answer.at("left_out"))
+      output.console().line("  left out: " + why.get<std::string>());
+    output.console().line(fmt::format("{} launches kept of {} that were looked at; {}: {}",
+                                      answer.at("kept").size(), answer.at("seen").get<int64_t>(), program[0],
+                                      ending_text(status)));
+    output.write(answer);
+    return status == 0 && (when != "nonfinite" || answer.at("kept").empty()) ? 0 : 1;
+  }
+
   int run() {
+    if (!capture.empty()) return run_capturing();
     findings.check();
     output.check();
     vm::parse_checks(checks);
@@ -108,6 +145,17 @@ void add_run(CLI::App& app, int& status) {
           "Writes a digest of every allocation as it was freed; tools/gpu_digests.c writes the same of a "
           "run on a GPU")
       ->type_name("FILE");
+  const auto capture =
+      command
+          ->add_option("--capture", o->capture,
+                       "On the GPU: launches of a Python program kept as launch files, as assay.capture does")
+          ->type_name("FOLDER");
+  command
+      ->add_option("--when", o->when, "Which launches are kept: nonfinite (the first), always, or every Nth")
+      ->needs(capture)
+      ->capture_default_str();
+  command->add_option("--kernel", o->kernel, "Only kernels whose name matches this regular expression")
+      ->needs(capture);
   o->output.add_to(*command);
   o->findings.add_to(*command);
   command->callback([o, &status] { status = o->run(); });

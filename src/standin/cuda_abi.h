@@ -46,6 +46,10 @@ struct LaunchConfig {
   uint32_t attribute_count;
 };
 static_assert(sizeof(LaunchConfig) == 56 && offsetof(LaunchConfig, attributes) == 40);
+/// Of the driver's CUlaunchConfig, which has four bytes of them, and four that nobody writes.
+inline uint32_t driver_shared_bytes(const LaunchConfig& config) {
+  return static_cast<uint32_t>(config.shared_bytes);
+}
 
 /// What __cudaRegisterFatBinary is given (fatbinary_section.h).
 struct FatBinaryWrapper {

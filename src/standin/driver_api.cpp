@@ -1,4 +1,5 @@
 // The few functions of the CUDA driver that programs of the runtime call themselves ("CUDA Driver API").
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -6,6 +7,7 @@
 #include "src/standin/device.h"
 #include "src/standin/device_attributes.h"
 #include "src/standin/driver_entry.h"
+#include "src/standin/profiling.h"
 
 #define ASSAY_CUDA extern "C" __attribute__((visibility("default")))
 
@@ -68,13 +70,17 @@ ASSAY_CUDA int cuTensorMapEncodeIm2col(void* to, int element, uint32_t rank, voi
   return encode(map, address, to);
 }
 ASSAY_CUDA int cuInit(unsigned) {
-  return kSuccess;
+  return load_injection(), kSuccess;
 }
 ASSAY_CUDA int cuDeviceGet(int* device, int) {
   return *device = 0, kSuccess;
 }
 ASSAY_CUDA int cuDeviceGetCount(int* count) {
   return *count = 1, kSuccess;
+}
+ASSAY_CUDA int cuDeviceGetName(char* name, int bytes, int) {
+  return std::snprintf(name, static_cast<size_t>(bytes), "%s (assay's machine)", Device::get().gpu().name),
+         kSuccess;
 }
 ASSAY_CUDA int cuDeviceGetAttribute(int* value, int number, int) {
   return *value = device_attribute(number).value_or(0), kSuccess;

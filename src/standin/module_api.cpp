@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/standin/device.h"
+#include "src/standin/profiling.h"
 
 #define ASSAY_CUDA extern "C" __attribute__((visibility("default")))
 
@@ -28,21 +29,40 @@ bool is_loaded(const LoadedCode* code) {
   return code && !code->modules.empty();
 }
 
+int load(DriverCall call, const char* function, LoadedCode** module, const void* image) {
+  const LoadCall given{reinterpret_cast<void**>(module), image};
+  Told told(call, function, &given);
+  *module = Device::get().load_image(image);
+  if (is_loaded(*module)) return told.ended(kSuccess);
+  Device::get().say("a module cannot be loaded: " + (*module)->refused);
+  return told.ended(kInvalidImage);
+}
+
+int launch(const KernelHandle& function, LaunchRequest request, void** arguments, void** extra) {
+  if (arguments && extra) return kInvalidValue;
+  for (void** at = extra; at && *at != kPackedEnd; at += 2) {
+    if (*at == kPackedPointer)
+      request.packed = at[1];
+    else if (*at == kPackedSize)
+      request.packed_bytes = *static_cast<const size_t*>(at[1]);
+    else
+      return kInvalidValue;
+  }
+  return Device::get().launch(function, request, arguments);
+}
+
 }  // namespace
 
 // ---- modules ----
 
 ASSAY_CUDA int cuModuleLoadData(LoadedCode** module, const void* image) {
-  *module = Device::get().load_image(image);
-  if (is_loaded(*module)) return kSuccess;
-  Device::get().say("a module cannot be loaded: " + (*module)->refused);
-  return kInvalidImage;
+  return load(kModuleLoadData, "cuModuleLoadData", module, image);
 }
 ASSAY_CUDA int cuModuleLoadDataEx(LoadedCode** module, const void* image, unsigned, int*, void**) {
-  return cuModuleLoadData(module, image);
+  return load(kModuleLoadDataEx, "cuModuleLoadDataEx", module, image);
 }
 ASSAY_CUDA int cuModuleLoadFatBinary(LoadedCode** module, const void* image) {
-  return cuModuleLoadData(module, image);
+  return load(kModuleLoadFatBinary, "cuModuleLoadFatBinary", module, image);
 }
 ASSAY_CUDA int cuModuleLoad(LoadedCode** module, const char* path) {
   std::ifstream in(path, std::ios::binary);
@@ -54,10 +74,22 @@ ASSAY_CUDA int cuModuleUnload(LoadedCode*) {
   return kSuccess;
 }
 ASSAY_CUDA int cuModuleGetFunction(KernelHandle** function, LoadedCode* module, const char* name) {
-  if (!is_loaded(module)) return kInvalidValue;
+  const FunctionCall given{reinterpret_cast<void**>(function), module, name};
+  Told told(kModuleGetFunction, "cuModuleGetFunction", &given);
+  if (!is_loaded(module)) return told.ended(kInvalidValue);
   functions.push_back({module, name});
-  if (!Device::get().entry_of(functions.back()).is_object()) return functions.pop_back(), kNotFound;
-  return *function = &functions.back(), kSuccess;
+  if (!Device::get().entry_of(functions.back()).is_object())
+    return functions.pop_back(), told.ended(kNotFound);
+  return *function = &functions.back(), told.ended(kSuccess);
+}
+ASSAY_CUDA int cuFuncGetParamInfo(const KernelHandle* function, size_t index, size_t* offset, size_t* bytes) {
+  if (!function) return kInvalidValue;
+  const nlohmann::json entry = Device::get().entry_of(*function);
+  if (!entry.is_object() || index >= entry.at("parameters").size()) return kInvalidValue;
+  const nlohmann::json& slot = entry.at("parameters").at(index);
+  if (offset) *offset = slot.at("offset");
+  if (bytes) *bytes = slot.at("bytes");
+  return kSuccess;
 }
 ASSAY_CUDA int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, LoadedCode* module, const char* name) {
   if (!is_loaded(module)) return kInvalidValue;
@@ -68,28 +100,52 @@ ASSAY_CUDA int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, LoadedCode
   if (bytes) *bytes = of->bytes;
   return kSuccess;
 }
-ASSAY_CUDA int cuLaunchKernel(const KernelHandle* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+ASSAY_CUDA int cuLaunchKernel(KernelHandle* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                              void*, void** arguments, void** extra) {
+                              void* stream, void** arguments, void** extra) {
   if (!function) return kInvalidValue;
-  LaunchRequest request{
+  const LaunchCall given{
+      function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, arguments,
+      extra};
+  Told told(kLaunchKernel, "cuLaunchKernel", &given, function->entry.c_str());
+  const LaunchRequest request{
       .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-  if (arguments && extra) return kInvalidValue;
-  for (void** at = extra; at && *at != kPackedEnd; at += 2) {
-    if (*at == kPackedPointer)
-      request.packed = at[1];
-    else if (*at == kPackedSize)
-      request.packed_bytes = *static_cast<const size_t*>(at[1]);
-    else
-      return kInvalidValue;
+  return told.ended(launch(*function, request, arguments, extra));
+}
+ASSAY_CUDA int cuLaunchKernelEx(const LaunchConfig* config, KernelHandle* function, void** arguments,
+                                void** extra) {
+  if (!function || !config) return kInvalidValue;
+  const LaunchExCall given{config, function, arguments, extra};
+  Told told(kLaunchKernelEx, "cuLaunchKernelEx", &given, function->entry.c_str());
+  LaunchRequest request{
+      .grid = config->grid, .block = config->block, .shared_bytes = driver_shared_bytes(*config)};
+  for (uint32_t i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id == kAttributeCluster) request.cluster = attribute.cluster;
+    if (attribute.id == kAttributeCooperative) request.cooperative = attribute.cooperative != 0;
   }
-  return Device::get().launch(*function, request, arguments);
+  return told.ended(launch(*function, request, arguments, extra));
 }
 ASSAY_CUDA int cuFuncSetAttribute(KernelHandle*, int, int) {
   return kSuccess;
 }
 
 // ---- the context and memory ----
+
+ASSAY_CUDA int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t address) {
+  uint64_t begin = 0;
+  const Device::Allocation* const of = Device::get().find(reinterpret_cast<void*>(address), &begin);
+  if (!of) return kNotFound;
+  if (base) *base = begin;
+  if (bytes) *bytes = of->bytes;
+  return kSuccess;
+}
+ASSAY_CUDA int cuStreamIsCapturing(void*, int* captures) {
+  return *captures = 0, kSuccess;
+}
+ASSAY_CUDA int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) {
+  return Device::get().copy(to, from, bytes);
+}
 
 ASSAY_CUDA int cuDevicePrimaryCtxRetain(void** context, int) {
   return *context = &functions, kSuccess;
@@ -99,6 +155,9 @@ ASSAY_CUDA int cuDevicePrimaryCtxRelease_v2(int) {
 }
 ASSAY_CUDA int cuCtxCreate_v2(void** context, unsigned, int) {
   return *context = &functions, kSuccess;
+}
+ASSAY_CUDA int cuCtxGetDevice(int* device) {
+  return *device = 0, kSuccess;
 }
 ASSAY_CUDA int cuCtxSetCurrent(void*) {
   return kSuccess;

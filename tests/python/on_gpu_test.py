@@ -10,15 +10,17 @@ import assay
 from assay import cuda_driver, on_gpu
 from assay.machine import Module, Storage, run, watchers
 
-#: p[i] = p[i] * f + f, product and sum without a rounding, on line 12 of axpy.py
+#: p[i] = p[i] * f + f, product and sum without a rounding, on line 12 of axpy.py; and another on line 13 that nothing uses
 AXPY = r"""
 .visible .entry axpy(.param .u64 p, .param .f32 f) {
-  .reg .b32 %r<3>; .reg .b64 %rd<4>; .reg .f32 %f<5>;
+  .reg .b32 %r<3>; .reg .b64 %rd<4>; .reg .f32 %f<5>; .reg .f32 %f4b;
   ld.param.u64 %rd1, [p]; ld.param.f32 %f1, [f]; mov.u32 %r1, %tid.x;
   mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.f32 %f2, [%rd3];
   .loc 1 12 3
   mul.f32 %f3, %f2, %f1;
   add.f32 %f4, %f3, %f1;
+  .loc 1 13 3
+  add.f32 %f4b, %f3, %f4;
   st.global.f32 [%rd3], %f4;
   ret;
 }
@@ -126,8 +128,9 @@ def test_addresses_in_memory_are_made_the_gpus(gpu):
     assert watcher.seen.same == 1 and x[0] == 7
 
 
-def test_what_only_the_assemblers_text_gives_is_contraction_with_the_line_that_may_be_fused(gpu):
-    watcher = gpu(lambda image, number, memory: flip(8)(image, number, memory) if b"mul.rn.f32" not in image else None)
+def test_what_only_the_assemblers_text_gives_is_contraction_with_the_line_that_is_fused(gpu):
+    """Of two sums of products the assembler here fuses the one on line 12."""
+    watcher = gpu(lambda image, number, memory: flip(8)(image, number, memory) if b"add.f32 %f4," in image else None)
     x = numpy.linspace(1, 2, 16, dtype=numpy.float32)
     axpy(x, 0.1)
     seen = watcher.seen
@@ -135,6 +138,7 @@ def test_what_only_the_assemblers_text_gives_is_contraction_with_the_line_that_m
     assert (row.why, row.kernel, row.lines) == ("contraction", "axpy", ["axpy.py:12"])
     assert (seen.same, seen.same_apart, seen.counted("contraction")) == (0, 1, 1)
     assert b"add.rn.f32" in watcher.driver.images[2] and b"add.rn.f32" not in watcher.driver.images[0]
+    assert len(watcher.driver.images) == 5
 
 
 def test_two_runs_that_differ_are_a_race_and_an_error_here(gpu):
@@ -177,6 +181,9 @@ def test_a_gpu_of_another_architecture_is_refused(gpu):
 
 
 def test_sums_of_products_are_told_from_other_sums():
-    assert on_gpu.fusible_lines((HEAD + AXPY).encode()) == ("axpy.py:12",)
-    assert on_gpu.fusible_lines(on_gpu.with_roundings_apart((HEAD + AXPY).encode())) == ()
-    assert on_gpu.fusible_lines(MODULE.text) == ()
+    text = (HEAD + AXPY).encode()
+    found = on_gpu.fusible_sums(text)
+    assert [each.line for each in found] == ["axpy.py:12", "axpy.py:13"]
+    assert on_gpu.with_one_apart(text, found[0]) == text.replace(b"add.f32 %f4,", b"add.rn.f32 %f4,")
+    assert on_gpu.fusible_sums(on_gpu.with_roundings_apart(text)) == ()
+    assert on_gpu.fusible_sums(MODULE.text) == ()

@@ -23,13 +23,14 @@ class _Kept(machine.Storage):
 
 
 class Pending:
-    """A launch of which the device has not told yet. `storages`: (address, bytes, name, format, shape, strides, offset, where the bytes
-    before and after lie in the arena, or None)."""
+    """A launch of which the device has not told yet. `scalars`: its arguments, without its tensors; `storages`: (address, bytes, name,
+    format, shape, strides, offset, where the bytes before and after lie in the arena, or None)."""
 
-    def __init__(self, number, kernel, grid, given, addresses, stack):
-        self.number, self.kernel, self.grid, self.stack = number, kernel, grid, stack
-        self.given = [(what, kind, None if kind.startswith("*") else value) for what, kind, value in given]
-        self.addresses = addresses
+    __slots__ = ("number", "kernel", "grid", "scalars", "addresses", "stack", "storages", "arena")
+
+    def __init__(self, number, kernel, grid, scalars, stack):
+        self.number, self.kernel, self.grid, self.scalars, self.stack = number, kernel, grid, scalars, stack
+        self.addresses = {}
         self.storages = []
 
 
@@ -52,60 +53,78 @@ class Armed:
         self._words = (ctypes.c_uint32 * 2).from_address(self._host.data_ptr())
         self._judge = judging.Judge(driver, self._flag.data_ptr(), self._host.data_ptr())
         self._arena = self._scratch = None
+        self._arena_room = self._scratch_room = self._arena_at = self._scratch_at = 0
         self._pending = deque()
         self._state = "armed"
 
-    def around(self, number, kernel, grid, stream, given, addresses, stack, run):
-        """Launches, and judges what it wrote."""
+    def around(self, number, kernel, grid, stream, values, stack, run):
+        """Launches, and judges what it wrote. Raises taps.CannotKeep, before the launch."""
+        pending = Pending(number, kernel, grid, list(values), stack)
+        found = self._storages(pending, values)
         with self._lock:
-            return self._around(number, kernel, grid, stream, given, addresses, stack, run)
-
-    def _around(self, number, kernel, grid, stream, given, addresses, stack, run):
-        pending = Pending(number, kernel, grid, given, {i: address for i, (address, _) in addresses.items()}, stack)
-        rows, at, scratch = [], 0, 0
-        copies = []
-        reads, writes = self._uses(kernel, addresses)
-        seen = {}
-        for i, (_, tensor) in addresses.items():
-            if tensor is None:
-                continue
-            storage = tensor.untyped_storage()
-            address, nbytes = storage.data_ptr(), storage.nbytes()
-            if address in seen:
-                seen[address][1] |= i in reads
-                seen[address][2] |= i in writes
-            elif nbytes:
-                seen[address] = [tensor, i in reads, i in writes, nbytes, given[i][0]]
-        for address, (tensor, is_read, is_written, nbytes, name) in seen.items():
-            dtype = _tensors.format_name(tensor.dtype)
-            room = -(-nbytes // _ALIGNED) * _ALIGNED
-            before = behind = None
-            if is_written and is_read:
-                copies.append((address, scratch, nbytes))
-                before, at = at, at + room
-                rows.append(("scratch", scratch, before, nbytes, ""))
-                scratch += room
-            elif not is_written:
-                before, at = at, at + room
-                rows.append(("", address, before, nbytes, ""))
-            if is_written:
-                behind, at = at, at + room
-                rows.append(("", address, behind, nbytes, dtype or ""))
-            pending.storages.append((address, nbytes, name, dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), before, behind))
-        if len(rows) > judging.MOST:
-            return run()
-        self._make_room(at, scratch)
-        arena, base = self._arena.data_ptr(), self._scratch.data_ptr() if scratch else 0
-        for address, to, nbytes in copies:
-            self._driver.copy(base + to, address, nbytes, stream)
-        result = run()
-        pending.arena = self._arena
-        self._judge.launch(
-            number, [((base if where else 0) + from_, arena + to, nbytes, dtype) for where, from_, to, nbytes, dtype in rows], stream
-        )
-        self._pending.append(pending)
-        self.look()
+            rows, copies = self._rows(pending, found)
+            if len(rows) > judging.MOST:
+                return run()
+            base = self._scratch_at
+            for address, to, nbytes in copies:
+                self._driver.copy(base + to, address, nbytes, stream)
+            result = run()
+            pending.arena = self._arena
+            self._judge.launch(number, rows, stream)
+            self._pending.append(pending)
+            self.look()
         return result
+
+    @staticmethod
+    def _storages(pending, values):
+        """address -> [tensor, is it read, is it written, bytes, name]; the pending launch loses its tensors."""
+        found = {}
+        for at, place, name, reads, writes in pending.kernel.pointers:
+            value = values[at]
+            pending.scalars[at] = None
+            tensor = getattr(value, "base", value) if type(value).__name__ == "TensorWrapper" else value
+            try:
+                storage = tensor.untyped_storage()
+            except AttributeError:
+                if value is None or value == 0:
+                    pending.addresses[place] = 0
+                    continue
+                raise taps.CannotKeep(f"{name} is no tensor") from None
+            pending.addresses[place] = tensor.data_ptr() if tensor is value else value.data_ptr()
+            address = storage.data_ptr()
+            row = found.get(address)
+            if row is not None:
+                row[1] |= reads
+                row[2] |= writes
+            elif nbytes := storage.nbytes():
+                found[address] = [tensor, reads, writes, nbytes, name]
+        return found
+
+    def _rows(self, pending, found):
+        """(rows of the judge, copies to the scratch memory before the launch)."""
+        rows, copies, at, scratch = [], [], 0, 0
+        for address, (tensor, is_read, is_written, nbytes, name) in found.items():
+            dtype = _tensors.format_name(tensor.dtype)
+            room = (nbytes + _ALIGNED - 1) // _ALIGNED * _ALIGNED
+            before = behind = None
+            if not is_written:
+                before, at = at, at + room
+                rows.append([False, address, before, nbytes, ""])
+            else:
+                if is_read:
+                    copies.append((address, scratch, nbytes))
+                    before, at = at, at + room
+                    rows.append([True, scratch, before, nbytes, ""])
+                    scratch += room
+                behind, at = at, at + room
+                rows.append([False, address, behind, nbytes, dtype or ""])
+            pending.storages.append((address, nbytes, name, dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), before, behind))
+        self._make_room(at, scratch)
+        for row in rows:
+            row[2] += self._arena_at
+            if row[0]:
+                row[1] += self._scratch_at
+        return rows, copies
 
     def look(self, wait=False):
         """What the device has told; `wait`: once all launches are done."""
@@ -132,23 +151,16 @@ class Armed:
 
     # Ours.
 
-    @staticmethod
-    def _uses(kernel, addresses):
-        """Places of pointers that are read, and that are written."""
-        key = tuple(addresses)
-        found = kernel.places.get(key)
-        if found is None:
-            names = [slot.name for slot in kernel.slots]
-            reads, writes = kernel.uses or (names, names)
-            found = kernel.places[key] = {i for i in key if names[i] in reads}, {i for i in key if names[i] in writes}
-        return found
-
     def _make_room(self, arena, scratch):
         torch = self._torch
-        if self._arena is None or self._arena.numel() < arena:
-            self._arena = torch.empty(arena + arena // 2 + _ALIGNED, dtype=torch.uint8, device="cuda")
-        if scratch and (self._scratch is None or self._scratch.numel() < scratch):
-            self._scratch = torch.empty(scratch + scratch // 2, dtype=torch.uint8, device="cuda")
+        if arena > self._arena_room:
+            self._arena_room = arena + arena // 2
+            self._arena = torch.empty(self._arena_room, dtype=torch.uint8, device="cuda")
+            self._arena_at = self._arena.data_ptr()
+        if scratch > self._scratch_room:
+            self._scratch_room = scratch + scratch // 2
+            self._scratch = torch.empty(self._scratch_room, dtype=torch.uint8, device="cuda")
+            self._scratch_at = self._scratch.data_ptr()
 
     def _write(self, pending):
         arena = pending.arena.cpu().numpy()
@@ -163,5 +175,6 @@ class Armed:
             made.before = b"\xff" * nbytes if before is None else arena[before : before + nbytes].tobytes()
             made.behind = made.before if behind is None else arena[behind : behind + nbytes].tobytes()
             storages.append(made)
-        launching = pending.kernel.launching(pending.grid, pending.given, storages, pending.addresses)
+        given = pending.kernel.given(pending.scalars)
+        launching = pending.kernel.launching(pending.grid, given, storages, pending.addresses)
         return self._found(pending, launching)

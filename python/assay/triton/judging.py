@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from ctypes import c_uint, c_void_p
+from typing import Any
 
 #: Tensors of a launch at most.
 MOST = 64
@@ -147,6 +149,10 @@ EXPONENTS = {
 }
 
 
+_NONE = (0, 0, 0)
+_HEADER, _ONE = struct.Struct("<QQ"), struct.Struct("<QQQIII")
+
+
 class Table(ctypes.Structure):
     """What the kernels are given."""
 
@@ -178,15 +184,17 @@ class Judge:
         self.table = Table(flag=flag, host=host)
         image = PTX.encode()
         self._functions = [driver.function(image, name) for name in ("judge", "keep")]
+        self._at = ctypes.addressof(self.table)
+        self._memory = (ctypes.c_char * BYTES).from_address(self._at)
         self._parameters = (c_void_p * 1)(ctypes.addressof(self.table))
         self._sizes = [c_uint(n) for n in (blocks, 1, 1, 256, 1, 1, 0)]
 
-    def launch(self, number: int, rows: list[tuple[int, int, int, str]], stream: int) -> None:
-        """`rows`: from, to or 0, bytes, a format to judge or ""."""
-        table = self.table
-        table.rows, table.number = len(rows), number
-        for row, (from_, to, nbytes, dtype) in zip(table.row, rows):
-            row.from_, row.to, row.nbytes = from_, to, nbytes
-            row.even, row.odd, row.low = EXPONENTS.get(dtype, (0, 0, 0))
+    def launch(self, number: int, rows: list[Any], stream: int) -> None:
+        """`rows`: anything, from, to or 0, bytes, a format to judge or ""."""
+        _HEADER.pack_into(self._memory, 0, len(rows), number)
+        at = _HEAD
+        for _, from_, to, nbytes, dtype in rows:
+            _ONE.pack_into(self._memory, at, from_, to, nbytes, *EXPONENTS.get(dtype, _NONE))
+            at += _ROW
         for function in self._functions:
             self._driver.call("cuLaunchKernel", function, *self._sizes, c_void_p(stream), self._parameters, None)

@@ -1,100 +1,15 @@
-"""Triton's launches on a GPU, seen where Triton hands a compiled kernel to its launcher; and which arguments a kernel reads and
-writes, from its PTX."""
+"""Triton's launches on a GPU, seen where Triton hands a compiled kernel to its launcher."""
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
-from functools import lru_cache
 
 from assay import _tensors, machine
+from assay.driver_launches import told_otherwise
+from assay.ptx_accesses import uses
 from assay.triton import parameters
 from assay.triton.driver import Launcher
-
-_INSTRUCTION = re.compile(r"(?:^|(?<=;))\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)\s+([^;]*);", re.M)
-_REGISTER = re.compile(r"%\w+")
-_MEMORY = re.compile(r"\[\s*(%?\w+)[^\]]*\]")
-
-
-@lru_cache(maxsize=1024)
-def uses(text: bytes, entry: str) -> tuple[frozenset, frozenset] | None:
-    """(parameters read through, parameters written through) of an entry; None where an address comes from memory or a call, so that
-    nothing is known."""
-    source = text.decode("utf-8", "replace")
-    begin = re.search(rf"\.entry\s+{re.escape(entry)}\b", source)
-    if begin is None:
-        return None
-    body = source[begin.end() :]
-    end = re.search(r"^}", body, re.M)
-    rows = [(m.group(1), m.group(2)) for m in _INSTRUCTION.finditer(body[: end.start()] if end else body)]
-    if any(name.startswith("call") for name, _ in rows):
-        return None
-    return _followed(rows)
-
-
-def _followed(rows):
-    """Addresses follow from parameters through whatever computes with them, in any order of execution."""
-    of: dict[str, set] = {}
-    loaded: set[str] = set()
-    changed = True
-    while changed:
-        changed = False
-        for name, operands in rows:
-            if name.startswith(("ld.param", "mov")) or _computes(name):
-                into, sources = _into(operands)
-                roots = set().union(*(of.get(register, ()) for register in sources)) if sources else set()
-                if name.startswith("ld.param"):
-                    roots = set(_MEMORY.findall(operands))
-                for register in into:
-                    if not roots <= of.setdefault(register, set()):
-                        of[register] |= roots
-                        changed = True
-                    if loaded.intersection(sources) and register not in loaded:
-                        loaded.add(register)
-                        changed = True
-            elif name.startswith(("ld.global.b64", "ld.global.u64", "ld.b64", "ld.u64")) or ".b64" in name and name.startswith("ld.global"):
-                fresh = set(_into(operands)[0]) - loaded
-                loaded |= fresh
-                changed |= bool(fresh)
-    reads, writes = set(), set()
-    for name, operands in rows:
-        ways = _ways(name)
-        if not ways:
-            continue
-        bases = _MEMORY.findall(operands)
-        for base in bases[1:] if "async" in name and name.startswith("cp") and len(bases) > 1 and ways == "r" else bases[:1]:
-            if base in loaded and not of.get(base):
-                return None
-            reads |= of.get(base, set()) if "r" in ways else set()
-            writes |= of.get(base, set()) if "w" in ways else set()
-    return frozenset(reads), frozenset(writes)
-
-
-def _computes(name):
-    return not name.startswith(("ld", "st", "red", "atom", "cp.", "bar", "mma", "wgmma", "bra", "setp", "prefetch", "fence", "membar"))
-
-
-def _into(operands):
-    registers = operands.split(",", 1)
-    if operands.lstrip().startswith("{"):
-        registers = operands.split("}", 1)
-    rest = registers[1] if len(registers) > 1 else ""
-    return _REGISTER.findall(registers[0]), _REGISTER.findall(rest)
-
-
-def _ways(name):
-    """"r", "w" or both, of the memory of tensors that the instruction names; "" for none."""
-    if name.startswith(("st.global", "st.b", "st.v", "red.global", "red.b", "red.a", "red.r")) or re.match(r"st\.(relaxed|release|volatile|wt|cs|cg)", name):
-        return "rw" if name.startswith("red") else "w"
-    if name.startswith("atom") and ".shared" not in name:
-        return "rw"
-    if name.startswith("ld") and not name.startswith(("ld.param", "ld.shared", "ld.local", "ld.const", "ldmatrix")):
-        return "r"
-    if name.startswith("cp.async.bulk"):
-        return "w" if ".global.shared" in name else "r"
-    return "r" if name.startswith("cp.async") and ".global" in name else ""
-
 
 class DeviceStorage(machine.Storage):
     """A storage on the GPU, named after a tensor in it. `read` gives its bytes now, once what was launched is done."""
@@ -136,7 +51,24 @@ class Kernel:
         self.cooperative = bool(getattr(metadata, "launch_cooperative_grid", False))
         self.scratch = any(getattr(metadata, f"{which}_scratch_size", 0) for which in ("global", "profile"))
         self.uses = uses(self.module.text, self.entry)
-        self.places = {}  # of Armed
+        self._pointers = None
+
+    @property
+    def pointers(self):
+        """[(place among a launch's values, place among the entry's parameters, name, is it read, is it written)]. Raises CannotKeep."""
+        if self._pointers is None:
+            if self.scratch:
+                raise CannotKeep("memory that Triton allocates for it")
+            found, place = [], 0
+            for at, (kind, name) in enumerate(zip(self.launcher._types, self.launcher._names)):
+                if isinstance(kind, tuple) or kind.startswith("tensordesc"):
+                    raise CannotKeep(f"{name} is a tuple or a tensor map")
+                if kind.startswith("*"):
+                    reads, writes = self.uses or ((self.slots[place].name,),) * 2
+                    found.append((at, place, name, self.slots[place].name in reads, self.slots[place].name in writes))
+                place += kind != "constexpr"
+            self._pointers = found
+        return self._pointers
 
     def given(self, values):
         """[(name, type, value)] in the entry's order."""
@@ -231,13 +163,17 @@ class Tap:
             def really():
                 return run(x, y, z, stream, function, packed, metadata, enter, leave, *values)
 
-            if x * y * z == 0 or getattr(_inside, "now", False):
+            if x * y * z == 0:
                 return really()
             kernel = self._kernel(compiled)
             for watcher in list(self.watchers):
                 inner = really
                 really = lambda watcher=watcher, inner=inner: watcher.around(kernel, (x, y, z), stream, values, inner)  # noqa: E731
-            return really()
+            told_otherwise.now = True
+            try:
+                return really()
+            finally:
+                told_otherwise.now = False
 
         return launch
 
@@ -249,7 +185,6 @@ class Tap:
         return made
 
 
-_inside = threading.local()
 tap = Tap()
 
 
