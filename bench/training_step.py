@@ -5,8 +5,9 @@
 
 Layers of flash-linear-attention's GatedLinearAttention with an MLP each, AdamW, bf16; forward, backward and the optimiser's
 step, between two synchronisations. Every autotuned kernel takes its first configuration, with the watch and without, so that
-the same kernels are compared and minutes of tuning are spared. Modes run in processes of their own, on the same card, one
-after the other: the watch must be there when kernels are compiled. Kernels' times are the profiler's.
+the same kernels are compared and minutes of tuning are spared. Modes are processes of their own on the same card, since the
+watch must be there when kernels are compiled: they compile side by side, and measure one after the other. Kernels' times are
+the profiler's.
 """
 import argparse
 import json
@@ -101,6 +102,15 @@ def launches_of(step):
     return counts.names
 
 
+def ready():
+    """Waits for one's turn."""
+    import torch
+
+    torch.cuda.synchronize()
+    print("READY", flush=True)
+    sys.stdin.readline()
+
+
 def measure(o):
     import torch
     import fla.layers  # noqa: F401
@@ -114,6 +124,7 @@ def measure(o):
         with watch() as births:
             for _ in range(5):
                 loss = step()
+            ready()
             made["step"] = milliseconds(step, o.steps)
             made["kernels"] = kernel_microseconds(step)
             made["births"], made["counts"] = births.result()["births"], births.result()["counts"]
@@ -121,6 +132,7 @@ def measure(o):
     else:
         for _ in range(5):
             loss = step()
+        ready()
         made["step"] = milliseconds(step, o.steps)
         made["triton"] = launches_of(step)
         if o.mode == "capture":
@@ -133,23 +145,36 @@ def measure(o):
             made["after"] = milliseconds(step, o.steps)
         else:
             made["kernels"] = kernel_microseconds(step)
-    made["loss"] = float(loss)
-    print("RESULT " + json.dumps(made))
+    made["loss"] = loss.item()
+    print("RESULT " + json.dumps(made), flush=True)
 
 
-def run(o, mode):
+def begun(o, mode):
     words = [sys.executable, __file__, "--mode", mode]
     for name in ("layers", "hidden", "heads", "length", "batch", "steps"):
         words += [f"--{name}", str(getattr(o, name))]
-    done = subprocess.run(words, capture_output=True, text=True)
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            return json.loads(line[7:])
-    sys.exit(f"{mode}: {done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for(process, word):
+    for line in process.stdout:
+        if line.startswith(word):
+            return line[len(word) :]
+    sys.exit(f"{' '.join(process.args)}: ended without its {word.strip()}")
 
 
 def tell(o):
-    plain, capture, watch = (run(o, mode) for mode in ("plain", "capture", "watch"))
+    processes = [begun(o, mode) for mode in ("plain", "capture", "watch")]
+    for process in processes:
+        wait_for(process, "READY")
+        print(f"{process.args[3]} is ready", file=sys.stderr)
+    results = []
+    for process in processes:
+        print(file=process.stdin, flush=True)
+        results.append(json.loads(wait_for(process, "RESULT ")))
+        print(f"{process.args[3]}: {results[-1]['step']:.2f} ms", file=sys.stderr)
+        process.wait()
+    plain, capture, watch = results
     names = sorted(set(plain["triton"]))
     print(f"{plain['device']}, torch {plain['torch']}: {o.layers} layers, hidden {o.hidden}, {o.batch} x {o.length} tokens")
     print(f"step: plain {plain['step']:.2f} ms, {len(plain['triton'])} launches of {len(names)} Triton kernels; loss {plain['loss']}")

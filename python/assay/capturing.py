@@ -9,6 +9,7 @@ arguments share is kept once.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -89,6 +90,7 @@ class capture:
         self._waits_for_nonfinite = when == "nonfinite"
         self._tap: Any = None
         self._listens = False
+        self._undo = contextlib.ExitStack()
 
     def __enter__(self) -> capture:
         try:
@@ -106,6 +108,7 @@ class capture:
 
     def __exit__(self, *error: Any) -> bool:
         machine.watchers.remove(self)
+        self._undo.close()
         if self._listens:
             without = driver_launches.listener.remove(self)
             if without:
@@ -138,6 +141,8 @@ class capture:
             return
         why = driver_launches.listener.add(self)
         self._listens = not why
+        if self._listens:
+            self._undo.enter_context(driver_launches.cupy_makes_ptx())
         if why:
             self.left_out.append(f"launches that are not Triton's: {why}")
 

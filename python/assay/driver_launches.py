@@ -1,11 +1,13 @@
 """Launches of a process on the GPU, whoever makes them: told by libassay_capture.so, which CUPTI tells of the driver's calls."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import re
 import sys
+import tempfile
 import threading
 from ctypes import byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
@@ -48,6 +50,9 @@ class _Told(ctypes.Structure):
 
 _Before = ctypes.CFUNCTYPE(c_uint64, ctypes.POINTER(_Told))
 _After = ctypes.CFUNCTYPE(None, c_uint64, c_int32)
+
+#: Of PyTorch's own kernels, which are machine code.
+_OF_TORCH = re.compile(r"N2at6native|N2at4cuda|N3c10|at_cuda_detail")
 
 #: `now` is true in a thread whose launches are told otherwise.
 told_otherwise = threading.local()
@@ -144,7 +149,7 @@ def _words(value: bytes) -> Iterator[int]:
 
 def _torch_blocks(segment: int) -> Iterator[tuple[int, int]]:
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+    if torch is None or not torch.cuda.is_initialized():
         return
     for row in torch.cuda.memory_snapshot():
         if row["address"] == segment:
@@ -268,6 +273,8 @@ class Listener:
         if getattr(told_otherwise, "now", False):
             return 0
         launch = DriverLaunch(self._calls, pointer.contents)
+        if pointer.contents.kind == _UNKNOWN and _OF_TORCH.search(launch.name):
+            return _NEVER_AGAIN
         kept, lost = [], False
         for watcher in list(self._watchers):
             try:
@@ -289,6 +296,33 @@ class Listener:
             kept = self._running.pop(number)
         for watcher, state in kept if status == 0 else ():
             watcher.driver_after(state)
+
+
+@contextlib.contextmanager
+def cupy_makes_ptx() -> Iterator[None]:
+    """CuPy compiles to PTX inside, as for a GPU newer than itself, in place of machine code; what it has compiled before stays."""
+    compiler = sys.modules.get("cupy.cuda.compiler")
+    chosen = getattr(compiler, "_get_arch_for_options_for_nvrtc", None)
+    if compiler is None or chosen is None:
+        yield
+        return
+
+    def choose(*arguments: Any) -> tuple[str, str]:
+        option, _ = chosen(*arguments)
+        return option.replace("sm_", "compute_"), "ptx"
+
+    before = os.environ.get("CUPY_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="assay-cupy-") as folder:  # the cache does not tell PTX from machine code
+        os.environ["CUPY_CACHE_DIR"] = folder
+        compiler._get_arch_for_options_for_nvrtc = choose  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            compiler._get_arch_for_options_for_nvrtc = chosen  # type: ignore[attr-defined]
+            if before is None:
+                del os.environ["CUPY_CACHE_DIR"]
+            else:
+                os.environ["CUPY_CACHE_DIR"] = before
 
 
 def is_loaded() -> bool:

@@ -20,7 +20,10 @@ from .function_run import failed, on_backend, watched
 from .on_gpu import GpuLaunches
 from .results import Verification
 
-_VALUES = ("normal", "uniform", "positive", "large", "small", "zeros", "ones", "sparse")
+_VALUES = ("normal", "uniform", "positive", "negative", "large", "small", "zeros", "ones", "sparse")
+
+#: One rounding to a format, of the value.
+_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,13 @@ class Tensors:
     Args:
         axes: as in ("B", "T", 64): letters are sizes that all inputs share, numbers are themselves.
         dtypes: formats to draw from: "fp32", "bf16", "fp16", "fp64", "i32", "i64".
-        values: kinds to draw from: "normal", "uniform" (-1 to 1), "positive", "large" (normal times 100), "small" (times
+        values: kinds to draw from: "normal", "uniform" (-1 to 1), "positive", "negative", "large" (normal times 100), "small" (times
             2^-10), "zeros", "ones", "sparse" (one in eight is not 0); of integers "low:high".
     """
 
     axes: tuple[str | int, ...]
     dtypes: tuple[str, ...] = ("fp32",)
-    values: tuple[str, ...] = ("normal", "positive", "large", "small", "sparse", "ones", "zeros")
+    values: tuple[str, ...] = ("normal", "positive", "negative", "large", "small", "sparse", "ones", "zeros")
 
 
 def tensors(axes: Sequence[str | int], dtypes: str | Sequence[str] = "fp32", values: str | Sequence[str] | None = None) -> Tensors:
@@ -118,6 +121,9 @@ class FreeFuzz:
     unjudged: int = 0
     """cases whose values nothing could judge: outputs that no launch wrote, and no tolerance"""
     findings: list[FoundIn] = field(default_factory=list)
+    errors: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """of cases that passed without a tolerance: name -> (largest difference from the reference as a share of the output's root mean
+    square, format)"""
     seconds: float = 0.0
     seed: int = 0
     gpu: GpuLaunches | None = None
@@ -128,6 +134,12 @@ class FreeFuzz:
         lines += [f"{count} cases refused: {reason}" for reason, count in self.refused.items()]
         if self.unjudged:
             lines.append(f"values of {self.unjudged} cases not judged: no launch wrote them, and no tolerance is given")
+        for name, (error, dtype) in self.errors.items():
+            count = error / _ROUNDOFF[dtype]
+            lines.append(
+                f"rounding: {name} is off by up to {error:.2g} of its root mean square, {count:.0f} roundings of {dtype}: not judged, as no "
+                f"tolerance is given" + ("; products in tf32 or 16 bits, and 16-bit sums, leave as much" if count > 1024 and dtype == "fp32" else "")
+            )
         if self.gpu is not None:
             lines.append(str(self.gpu))
         verdict = "finding" if self.findings else "pass"
@@ -150,6 +162,8 @@ class _Free:
                 raise BadInput(f"inputs: {key}: a strategy was expected, as in assay.tensors((\"N\",)), not {type(strategy).__name__}")
         self.fn, self.inputs, self.reference, self.tolerance, self.kind, self.name = fn, inputs, reference, tolerance, kind, name
         self.succeeded = False
+        #: Of the last case; as FreeFuzz has them.
+        self.errors: dict[str, tuple[float, str]] = {}
 
     def draw(self, random_: random.Random, sizes: Mapping[str, Sequence[int]], elements: int) -> Drawn:
         letters = sorted({a for s in self.inputs.values() for a in s.axes if isinstance(a, str)})
@@ -200,10 +214,13 @@ class _Free:
                     run.output(array)
             if self.reference is not None:
                 for name, value in self._named(self._referred(given)).items():
-                    run.output(self._array("expected " + name, numpy.asarray(_host(value), dtype=numpy.float64)))
+                    right = numpy.asarray(_host(value), dtype=numpy.float64)
+                    run.output(self._array("expected " + name, right))
+                    self._note_error(name, outputs.get(name), right)
             self.succeeded = True
             return {}
 
+        self.errors = {}
         dtype = case.kinds[0][1] if case.kinds else "fp32"
         tolerance = self.tolerance.get(dtype, 0.0) if isinstance(self.tolerance, Mapping) else self.tolerance or 0.0
         request = {"name": self.name, "tolerance": float(tolerance), "replay": f'assay.replay("{case}", {self.name}, inputs=.., ..)', **options}
@@ -211,6 +228,20 @@ class _Free:
         if "refused" in value:
             return None, value["refused"]
         return Verification.from_json(value["result"]), value["unjudged"]
+
+    def _note_error(self, name: str, value: Any, right: numpy.ndarray) -> None:
+        if self.tolerance is not None or value is None:
+            return
+        array = self._array(name, value)
+        dtype = _tensors.FORMATS[array.format] if array.format >= 0 else ""
+        got = numpy.asarray(_host(value).double() if _tensors.is_torch(value) else value, dtype=numpy.float64).ravel()
+        right = right.ravel()
+        if dtype not in _ROUNDOFF or got.shape != right.shape:
+            return
+        finite = numpy.isfinite(got) & numpy.isfinite(right)
+        size = float(numpy.sqrt(numpy.mean(right[finite] ** 2))) if finite.any() else 0.0
+        if size > 0:
+            self.errors[name] = float(abs(got - right)[finite].max()) / size, dtype
 
     def _referred(self, given: Mapping[str, numpy.ndarray]) -> Any:
         if not isinstance(self.kind, InTorch):
@@ -277,8 +308,8 @@ def _values(generator: Any, shape: Sequence[int], dtype: str, kind: str) -> nump
     if kind in ("zeros", "ones"):
         return numpy.full(shape, float(kind == "ones"))
     values = generator.standard_normal(shape)
-    if kind == "positive":
-        return abs(values)
+    if kind in ("positive", "negative"):
+        return abs(values) * (1 if kind == "positive" else -1)
     if kind == "sparse":
         return values * (generator.random(shape) < 0.125)
     return values * {"large": 100.0, "small": 2.0**-10}.get(kind, 1.0)
@@ -348,6 +379,8 @@ def fuzz(
             run.unjudged += bool(said)
             if found.verdict == "pass":
                 run.passed += 1
+                for key, error in subject.errors.items():
+                    run.errors[key] = max(run.errors.get(key, error), error, key=lambda row: row[0] / _ROUNDOFF[row[1]])
             elif all(other.cause != found.cause for other in run.findings):
                 run.findings.append(_shrunk(subject, FoundIn(case, found), options, shrink, progress))
         run.seconds = clock.perf_counter() - start

@@ -6,6 +6,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import types
 
 import numpy
 import pytest
@@ -80,6 +81,7 @@ def scale_arguments(address, count, factor):
 @pytest.fixture
 def program(monkeypatch):
     monkeypatch.setenv("ASSAY_CUDA_DRIVER", str(DRIVER))
+    monkeypatch.delitem(sys.modules, "triton", raising=False)  # whose launches would be asked of torch's own runtime
     return Program()
 
 
@@ -206,3 +208,14 @@ def test_formats_of_elements_are_told_where_the_ptx_leaves_no_doubt():
     assert driver_launches.element_formats((HEAD + halves).encode(), "scale") == {"p": "bf16"}
     both = halves.replace("L: ret", "cvt.rn.f16.f32 %rs1, %f3;\nL: ret")
     assert driver_launches.element_formats((HEAD + both).encode(), "scale") == {}
+
+
+def test_cupy_compiles_to_ptx_inside_alone(program, monkeypatch, tmp_path):
+    compiler = types.ModuleType("cupy.cuda.compiler")
+    compiler._get_arch_for_options_for_nvrtc = lambda arch=None: ("-arch=sm_90", "cubin")
+    monkeypatch.setitem(sys.modules, "cupy.cuda.compiler", compiler)
+    monkeypatch.setenv("CUPY_CACHE_DIR", "before")
+    with assay.capture(tmp_path):
+        assert compiler._get_arch_for_options_for_nvrtc("90") == ("-arch=compute_90", "ptx")
+        assert os.environ["CUPY_CACHE_DIR"] != "before"
+    assert compiler._get_arch_for_options_for_nvrtc() == ("-arch=sm_90", "cubin") and os.environ["CUPY_CACHE_DIR"] == "before"
