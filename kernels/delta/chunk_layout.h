@@ -18,8 +18,8 @@ constexpr int rule_capacity(long long channels) {
 }
 
 /// One chunk and head, as 16 x 16 operands (device/operand.cuh) of 4 tiles of 16 tokens and key groups of 16
-/// channels: `sides` of all tiles and groups, `kinds` of pairs of tiles, and an operand of each tile, as fp32
-/// operands are whatever the format. Then e^L of all key channels as fp32.
+/// channels: `sides` of all tiles and groups, `kinds` of pairs of tiles, and an operand of each tile, as large
+/// as fp32 operands are whatever the format. Then e^L of all key channels as fp32.
 template <int sides, int kinds>
 struct ChunkOperands {
   int block, key_groups;
@@ -53,8 +53,7 @@ struct ChunkOperands {
 ///   value_writes [key group][tile]                            scale q_i e^{G_i}, in the place of `queries`
 ///   removals, weights of tiles (i, j)      -P, A              -P^T, scale A^T
 ///   solves    of each tile                 X                  X^T
-/// Solves are as fp32 operands are: an error of X or of what it is applied to counts times |1 + diag(beta) P|
-/// |X|, which near-collinear keys make large.
+/// Solves are operands of their own (solve_operand.cuh).
 struct PreparedLayout : ChunkOperands<3, 2> {
   using ChunkOperands::ChunkOperands;
   HOST_DEVICE constexpr int reads(int tile, int group) const { return tokens(0, tile, group); }
@@ -86,5 +85,65 @@ template <class Prepared>
 HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) {
   return ScanLayout<Prepared>(sizes, capacity / 16).bytes() <= device::most_shared_bytes;
 }
+
+/// The kernel of the gradients of tokens' gates, or none (token_gradients.cuh): tiles of q, k and do, of what
+/// the scans kept of tokens, u and dr, and of states, S and D: together where 99 KiB hold them, else do in q's
+/// place, which never meet, and D in that of S.
+struct TokenGradientLayout {
+  int keys_offset, cotangents_offset, updates_offset, pulls_offset, states_offset, adjoints_offset, bytes;
+  bool all;
+
+  HOST_DEVICE constexpr explicit TokenGradientLayout(device::FormatSizes format)
+      : keys_offset(device::tile_bytes(format.element, 64)),
+        cotangents_offset(0),
+        updates_offset(2 * keys_offset),
+        pulls_offset(0),
+        states_offset(0),
+        adjoints_offset(0),
+        bytes(0),
+        all(false) {
+    const int kept = device::tile_bytes(format.kept, 64);
+    all = 3 * keys_offset + 4 * kept <= device::most_shared_bytes;
+    if (all) cotangents_offset = updates_offset, updates_offset += keys_offset;
+    pulls_offset = updates_offset + kept;
+    states_offset = adjoints_offset = pulls_offset + kept;
+    if (all) adjoints_offset += kept;
+    bytes = adjoints_offset + kept;
+  }
+};
+
+/// The kernel of the gradients of key channels' gates (channel_gradients.cuh), 64 key channels a block: tiles
+/// of q, k and g, which the gradients replace in the end; do, u, dr, S and D while they are contracted, M, N
+/// and M's diagonal afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too
+/// (not `early`).
+struct ChannelGradientLayout {
+  int updates_offset, pulls_offset, states_offset, adjoints_offset;  ///< do comes first
+  int removals_offset, diagonal_offset;                              ///< M comes first
+  int queries_offset, keys_offset, gates_offset;
+  int bytes;
+  bool early;
+
+  HOST_DEVICE constexpr ChannelGradientLayout(device::FormatSizes format, int gate)
+      : updates_offset(device::tile_bytes(format.element, 64)),
+        pulls_offset(updates_offset + device::tile_bytes(format.kept, 64)),
+        states_offset(pulls_offset + device::tile_bytes(format.kept, 64)),
+        adjoints_offset(states_offset + device::tile_bytes(format.kept, 64)),
+        removals_offset(device::tile_bytes(format.kept, 64)),
+        diagonal_offset(2 * removals_offset),
+        queries_offset(0),
+        keys_offset(device::tile_bytes(format.element, 64)),
+        gates_offset(2 * keys_offset),
+        bytes(0),
+        early(false) {
+    const int stage = adjoints_offset + device::tile_bytes(format.kept, 64),
+              inputs = gates_offset + device::tile_bytes(gate, 64),
+              products = diagonal_offset + 4 * chunk_tokens;
+    early = inputs + stage <= device::most_shared_bytes;
+    queries_offset = early ? stage : products;
+    keys_offset += queries_offset, gates_offset += queries_offset;
+    const int end = queries_offset + inputs;
+    bytes = end > stage ? end : stage;
+  }
+};
 
 }  // namespace assay::delta

@@ -49,18 +49,36 @@ struct PairInputs {
   int rows, K;
   bool vector;
 
-  __device__ __forceinline__ void load_keys(float (&x)[2][4], const typename Format::Bits* from, int tile,
-                                            int channel, int lane) const {
+  // Without gates of channels all warps read the keys: 64 channels at a time lie in shared memory.
+  static constexpr bool staged = Gate::width != GateWidth::channel;
+  using Staged = Tile<Format, 64>;
+  char* tiles;  // of queries, then of keys
+
+  // Starts copying 64 channels from `channel` on.
+  __device__ __forceinline__ void stage(int channel) const {
+    if constexpr (staged) {
+      load_tile<Staged, 128>(tiles, q + channel, key_stride, rows, K - channel, vector);
+      load_tile<Staged, 128>(tiles + Staged::bytes, k + channel, key_stride, rows, K - channel, vector);
+      commit_copies();
+    }
+  }
+  template <bool keys>
+  __device__ __forceinline__ void load_rows(float (&x)[2][4], int tile, int channel, int lane) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = 16 * tile + (lane >> 2) + 8 * half;
-      load_quad<Format>(from + row * key_stride + channel, row < rows ? K - channel : 0, vector)
-          .decode(x[half]);
+      if constexpr (staged)
+        reinterpret_cast<const Quad<Format>*>(tiles + (keys ? Staged::bytes : 0) +
+                                              Staged::offset(row, channel & 63))
+            ->decode(x[half]);
+      else
+        load_quad<Format>((keys ? k : q) + row * key_stride + channel, row < rows ? K - channel : 0, vector)
+            .decode(x[half]);
     }
   }
   __device__ __forceinline__ PairRows load(int tile, int channel, int lane) const {
     PairRows x;
-    load_keys(x.key, k, tile, channel, lane), load_keys(x.query, q, tile, channel, lane);
+    load_rows<true>(x.key, tile, channel, lane), load_rows<false>(x.query, tile, channel, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Gate::width != GateWidth::channel) continue;
@@ -210,7 +228,7 @@ struct Pairs {
       for (int d = 0; d < 3; ++d)
         if (d < warp) {
           float earlier[2][4];
-          in.load_keys(earlier, in.k, warp - 1 - d, channel, lane);
+          in.template load_rows<true>(earlier, warp - 1 - d, channel, lane);
           const Operand b = Operand::of(earlier);
 #pragma unroll
           for (int h = 0; h < 2; ++h)

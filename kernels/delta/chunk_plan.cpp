@@ -8,7 +8,6 @@
 #include "kernels/delta/rule_plan.h"
 #include "kernels/device/format_sizes.h"
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/device/recurrent_capacity.h"
 
 namespace assay::delta {
 namespace {
@@ -21,52 +20,61 @@ class ChunkPlan : public RulePlan {
   ChunkPlan(const Member& member, const ResolvedCase& c, const TensorMap& inputs)
       : RulePlan(member, "chunk", chunk_tokens, c, inputs), chunks_(sequences.chunks * sizes.HV) {
     plan.constants.push_back(sequences.chunk_table);
-    const PreparedLayout layout(device::format_sizes(c.dtype).operand_block,
-                                static_cast<int>(device::blocks_of(sizes.K, 16)));
-    prepared_ = workspace("prepared", chunks_ * layout.bytes());
+    prepared_ = prepared("prepared");
   }
 
   void add_forward() {
-    prepare("");
-    scan("chunk_scan", "scan",
+    prepare("", {});
+    scan("chunk_scan", "scan", 1,
          {input("v"), prepared_, input("initial_state"), output("o"), PointerArgument{"final_state", 0},
           PointerArgument{"sequences", 0}, scale()});
   }
+  /// What is passed back is dv, but for fp16: there it is kept as the scans go on with it.
   void add_backward() {
-    const int64_t of_values = 4 * sizes.B * sizes.T * sizes.HV * sizes.V,
-                  of_chunks = 4 * chunks_ * sizes.K * sizes.V;
-    RuleGradients from{workspace("updates", of_values), workspace("pulls", of_values),
-                       workspace("states", of_chunks), workspace("adjoints", of_chunks)};
-    const PointerArgument residuals = workspace("residuals", of_values),
-                          products = output("dbeta").buffer.empty() ? PointerArgument{}
-                                                                    : workspace("products", of_values);
-    prepare("");
-    scan("chunk_backward", "states",
-         {input("v"), prepared_, input("initial_state"), residuals, from.updates, from.initial_state,
+    const int64_t kept = device::format_sizes(c.dtype).kept,
+                  of_values = kept * sizes.B * sizes.T * sizes.HV * sizes.V,
+                  of_states = kept * chunks_ * device::padded_state(sizes.K, sizes.V);
+    const bool rates = !output("dbeta").buffer.empty(), apart = c.dtype == Dtype::fp16;
+    const PointerArgument back = prepared("prepared_back"), updates = workspace("updates", of_values),
+                          passed = apart ? workspace("updates_back", of_values) : PointerArgument{},
+                          residuals = rates ? workspace("residuals", of_values) : PointerArgument{},
+                          pulls = rates ? workspace("residuals_back", of_values) : PointerArgument{},
+                          states = workspace("states", of_states),
+                          adjoints = workspace("adjoints", of_states);
+    prepare("_back", back);
+    scan("chunk_backward", "scans", 2,
+         {input("v"), input("do"), prepared_, back, input("initial_state"), input("dfinal_state"), updates,
+          residuals, states, output("dv"), passed, pulls, adjoints, output("dinitial_state"),
           PointerArgument{"sequences", 0}});
-    prepare("_back");
-    scan("chunk_backward", "adjoints",
-         {input("do"), prepared_, input("dfinal_state"), residuals, output("dv"), from.pulls, products,
-          from.dfinal_state, output("dinitial_state"), PointerArgument{"sequences", 0}});
-    add_key_gradients(*this, add_chunks_as_sequences(), from);
-    add_sums(products);
+    gradients({input("do"), updates, apart ? passed : output("dv"), states, adjoints});
+    add_rate_sums(residuals, pulls);
+    add_group_sums();
   }
 
  private:
   static Argument number(int64_t x) { return static_cast<int32_t>(x); }
 
-  void prepare(const std::string& direction) {
-    // Channels' gates have products of their own: without g they are zeros, not none.
+  PointerArgument prepared(const char* name) {
+    const PreparedLayout layout(device::format_sizes(c.dtype).operand_block,
+                                static_cast<int>(device::blocks_of(sizes.K, 16)));
+    return workspace(name, chunks_ * layout.bytes());
+  }
+  /// Channels' gates have products of their own: without g they are zeros, not none.
+  void use_for_gates(const std::string& source) {
     if (member.gates == Gates::channel)
-      use_for_own_gates("chunk_prepare");
+      use_for_own_gates(source);
     else
-      use("chunk_prepare");
+      use(source);
+  }
+  void prepare(const std::string& direction, const PointerArgument& back) {
+    use_for_gates("chunk_prepare");
     launch("delta_chunk_prepare" + direction, chunks_,
-           {input("q"), input("k"), input("beta"), gates, prepared_, PointerArgument{"chunks", 0}, scale(),
-            number(sizes.H), number(sizes.HV), number(sizes.K), number(sizes.K % 8 == 0)},
+           {input("q"), input("k"), input("beta"), gates, prepared_, back, PointerArgument{"chunks", 0},
+            scale(), number(sizes.H), number(sizes.HV), number(sizes.K), number(sizes.K % 8 == 0)},
            {});
   }
-  void scan(const std::string& source, const std::string& function, std::vector<Argument> arguments) {
+  void scan(const std::string& source, const std::string& function, uint32_t directions,
+            std::vector<Argument> arguments) {
     use_for_any_gates(source);
     const device::FormatSizes format = device::format_sizes(c.dtype);
     const int capacity = rule_capacity(sizes.K);
@@ -74,12 +82,26 @@ class ChunkPlan : public RulePlan {
     launch(fmt::format("delta_chunk_{}_{}", function, capacity),
            sizes.N * sizes.HV * device::blocks_of(sizes.V, scan_values), std::move(arguments),
            {number(sizes.HV), number(sizes.K), number(sizes.V), number(sizes.V % 8 == 0)},
-           scans_ahead<PreparedLayout>(format, capacity) ? layout.bytes() : 0);
+           scans_ahead<PreparedLayout>(format, capacity) ? layout.bytes() : 0, directions);
   }
-  SequenceTable add_chunks_as_sequences() {
-    constexpr int64_t each = chunk_tokens / kept_tokens;
-    plan.constants.push_back(chunks_as_sequences(sequences, each));
-    return {"chunk_sequences", sequences.chunks, each * sequences.chunks};
+  void gradients(const std::vector<Argument>& from) {
+    use_for_gates("chunk_gradients");
+    const device::FormatSizes format = device::format_sizes(c.dtype);
+    const bool by_channel = member.gates == Gates::channel;
+    const int shared = by_channel
+                           ? ChannelGradientLayout(format, device::format_sizes(c.gate_dtype).element).bytes
+                           : TokenGradientLayout(format).bytes;
+    const KeyGradient dq = key_gradient("dq"), dk = key_gradient("dk");
+    std::vector<Argument> arguments = {input("q"), input("k"), gates};
+    arguments.insert(arguments.end(), from.begin(), from.end());
+    for (const PointerArgument& to : {dq.stored, dq.of_value_heads, dk.stored, dk.of_value_heads,
+                                      output("dg"), PointerArgument{"chunks", 0}})
+      arguments.emplace_back(to);
+    launch("delta_chunk_gradients", chunks_ * (by_channel ? device::blocks_of(sizes.K, 64) : 1),
+           std::move(arguments),
+           {scale(), number(sizes.H), number(sizes.HV), number(sizes.K), number(sizes.V),
+            number(sizes.K % 8 == 0 && sizes.V % 8 == 0)},
+           static_cast<uint32_t>(shared));
   }
 
   const int64_t chunks_;
@@ -146,7 +168,7 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   // Of fp32 the halves that are left out depend on the keys' too.
   if (c.dtype != Dtype::fp32) a.held = operand_error(c.dtype, 1);
   a.solve = compounded({gamma(18), e.score});
-  a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
+  a.solved = solved_error(c.dtype);
   a.update = operand_error(c.dtype, 1);
   a.write = compounded({operand_error(c.dtype, e.gates || back ? 1 : 0), e.weight, back ? 2 * u : 0,
                         contraction(c.dtype, back ? 128 : 64)});
@@ -158,28 +180,57 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   return a;
 }
 
-/// dq, dk and dg are sums over value channels of a chunk's S' and G, which rule_rows.cuh makes token by token
-/// in fp32: two roundings a token each and 2^-25 of its decay, from updates that are an operand's rounding
-/// away from those of the scans. r and du are made as what solves start from, one more tile after it.
+/// What token_gradients.cuh and channel_gradients.cuh make of u and dr as the scans go on with them, S and D
+/// rounded to what operands keep. Per path, each factor with its largest number of roundings:
+///   dq   across chunks: S rounded, contracted over V, scale (2), a weight; then, as the rest, the contractions
+///        over tokens that follow. Inside: do . u contracted over V, scale (2), rounded as operand, contracted
+///        over tokens; of tokens' gates a weight of the pair; of channels' k e^.. rounded too and a weight
+///        before and after, then one addition of each of six levels
+///   dk   likewise of u and D, dr and S, u and q, u and dr; sums over the tokens of three matrices, one more
+///        addition
+///   dg   of tokens: two scores and a weight, scale (2), two products; or the products of q or k with what they
+///        get across chunks; or S (.) D, both rounded, K V/128 fused additions, 7 over lanes and warps, a
+///        weight; then 7 additions over a token's partners, 64 over tokens, 3 more. Of channels: x z with a
+///        weight each, or S (.) D, V/4 fused additions in a lane, 2 over lanes; then at most 32 additions.
+/// r and du are made as what solves start from, one more tile after it, and rounded to what is kept.
+struct GradientErrors {
+  double across, inside, sums;
+
+  GradientErrors(const ChunkErrors& e, const Sizes& s) {
+    const double values = contraction(e.dtype, static_cast<double>(s.V)), one = operand_error(e.dtype, 1),
+                 weighed = e.by_channel && e.gates ? 2 * e.weight * (1 + e.weight) : e.weight;
+    across = compounded({one, values, e.weight, gamma(2)});
+    inside = compounded({one, operand_error(e.dtype, 0), e.by_channel ? one : 0, values, weighed, gamma(2)});
+    sums = compounded({contraction(e.dtype, 3 * chunk_tokens), gamma(16)});
+  }
+  double most() const { return std::max(across, inside); }
+};
+
 AdjointArithmetic chunk_adjoint_arithmetic(const Member& member, const ResolvedCase& c) {
   const Sizes& s = c.sizes;
   const ChunkErrors e(member, c);
-  const device::Capacity lanes(s.V);
+  const GradientErrors of(e, s);
   AdjointArithmetic a;
   a.state = chunk_state_arithmetic(member, c, false);
   a.adjoint = chunk_state_arithmetic(member, c, true);
-  const double paths = compounded({gamma(3.0 * chunk_tokens), a.state.update}),
-               over_values = lanes.roundings();
-  a.state.readout = compounded({paths, gamma(over_values + 2)});
-  a.adjoint.readout = compounded({paths, gamma(over_values + lanes.per_lane + 2)});
+  a.state.readout = a.adjoint.readout = compounded({of.most(), of.sums});
   a.value_readout = u;
-  a.gate_readout = compounded(
-      {paths, paths,
-       gamma(over_values + 1 + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0))});
+  const double states = compounded({operand_error(c.dtype, 1), operand_error(c.dtype, 1), e.weight}),
+               pairs = compounded({e.by_channel ? e.weight : e.score, of.most()});
+  a.gate_readout =
+      e.by_channel
+          ? compounded({std::max(states, pairs), of.sums, gamma(static_cast<double>(s.V) / 4 + 2 + 32 + 2)})
+          : compounded(
+                {std::max(states, pairs),
+                 gamma(
+                     std::max(static_cast<double>(device::padded_state(s.K, s.V)) / device::block_threads + 7,
+                              e.places / 4 + 2) +
+                     7 + 64 + 3 + 2)});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   const double of_pairs = compounded({a.adjoint.pairs, a.adjoint.pair_sums});
   a.inner = compounded({std::max({a.state.removal, a.adjoint.removal, of_pairs}), e.of_pair(),
-                        contraction(c.dtype, 16), gamma(3 + roundings_over_channels(s.V))});
+                        contraction(c.dtype, 16), gamma(3 + roundings_over_channels(s.V)),
+                        c.dtype == Dtype::bf16 ? unit_roundoff(c.dtype) : 0});
   a.total = gamma(roundings_over_group(s.HV / s.H));
   return a;
 }
@@ -193,8 +244,9 @@ Kernel chunk(const Member& member) {
   kernel.summary = "chunks of 64 tokens, the inverse of a unit lower triangle by tiles of 16";
   kernel.arithmetic_text =
       "tensor cores (bf16 operands as they are, fp16 as tf32, fp32 split into two tf32) with fp32 "
-      "accumulation; inverse by substitution in fp32, applied as fp32; keys, queries, scores and updates "
-      "rounded as operands";
+      "accumulation; inverse by substitution in fp32, applied as two bf16, else as fp32; keys, queries, "
+      "scores and updates "
+      "rounded as operands, states for gradients kept so";
   kernel.limits = rule_limits();
   kernel.resume_granularity = chunk_tokens;
   kernel.exponents_nonpositive = true;

@@ -1,9 +1,10 @@
 // First kernel of the chunked delta rules: of each chunk of 64 tokens and head, all that does not depend on
-// values or states (chunk_layout.h), as operands for the scan, forward or backward. A block owns one chunk
-// and head, a warp 16 tokens.
+// values or states (chunk_layout.h), as operands for the scan, or for both scans of gradients. A block owns
+// one chunk and head, a warp 16 tokens.
 #pragma once
-#include "chunk_layout.h"
 #include "chunk_pairs.cuh"
+#include "solve_operand.cuh"
+#include "transpose.cuh"
 
 namespace rule {
 
@@ -40,29 +41,18 @@ __device__ __forceinline__ void load_square(float (&x)[2][4], const float (&squa
   }
 }
 
-// The key channel, of 16, that a row of `writes` is: what the state has in an accumulator's column is then at
-// the place of that channel in `reads` and `queries`, which hold 4 (lane%4) + place.
-__device__ __forceinline__ int channel_of_row(int row) {
-  return 4 * ((row & 7) >> 1) + (row >> 3) + 2 * (row & 1);
-}
+// Where a chunk's operands go: of the scan forward, and of the one backward.
+struct Prepared {
+  assay::delta::PreparedLayout layout;
+  char *to, *back;
+};
 
 // 16 tokens and key channels: k and q with their decays, as rows of tokens and as rows of key channels.
+// `back`: for both scans of gradients, of which the one forward makes no outputs.
 template <class Operand, bool back>
 __device__ __forceinline__ void store_rows(const PairRows& x, const PairEnds& ends, float (&square)[16][17],
-                                           char* to, const assay::delta::PreparedLayout& layout, int group,
-                                           float scale, int warp, int lane) {
-  const auto store_transposed = [&](char* block, const float(&values)[2][4]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      square[(lane >> 2) + 8 * (i >> 2)][4 * (lane & 3) + (i & 3)] = values[i >> 2][i & 3];
-    __syncwarp();
-    float y[2][4];
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      y[i >> 2][i & 3] = square[element_of(i & 3, lane)][channel_of_row((lane >> 2) + 8 * (i >> 2))];
-    Operand::store_values(block, lane, y);
-    __syncwarp();
-  };
+                                           const Prepared& prepared, int group, float scale, int warp,
+                                           int lane) {
   float from_start[2][4], to_end[2][4], queries[2][4];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -71,46 +61,44 @@ __device__ __forceinline__ void store_rows(const PairRows& x, const PairEnds& en
     to_end[half][c] = x.key[half][c] * ends.end[half][c];
     queries[half][c] = (back ? x.query[half][c] * scale : x.query[half][c]) * ends.start[half][c];
   }
+  const assay::delta::PreparedLayout& layout = prepared.layout;
+  Operand::store_values(prepared.to + layout.reads(warp, group), lane, from_start);
+  store_transposed<Operand, true>(prepared.to + layout.writes(group, warp), to_end, square, lane);
   if constexpr (back) {
-    Operand::store_values(to + layout.reads(warp, group), lane, to_end);
-    store_transposed(to + layout.value_writes(group, warp), queries);
-    store_transposed(to + layout.writes(group, warp), from_start);
+    Operand::store_values(prepared.back + layout.reads(warp, group), lane, to_end);
+    store_transposed<Operand, true>(prepared.back + layout.value_writes(group, warp), queries, square, lane);
+    store_transposed<Operand, true>(prepared.back + layout.writes(group, warp), from_start, square, lane);
   } else {
-    Operand::store_values(to + layout.reads(warp, group), lane, from_start);
-    Operand::store_values(to + layout.queries(warp, group), lane, queries);
-    store_transposed(to + layout.writes(group, warp), to_end);
+    Operand::store_values(prepared.to + layout.queries(warp, group), lane, queries);
   }
 }
 
 // The products of two tiles' tokens.
 template <class Operand, bool back>
 __device__ __forceinline__ void store_pairs(float (&p)[2][4], float (&a)[2][4], float (&square)[16][17],
-                                            char* to, const assay::delta::PreparedLayout& layout, float scale,
-                                            int tile, int earlier, int lane) {
+                                            const Prepared& prepared, float scale, int tile, int earlier,
+                                            int lane) {
+  const int removal = prepared.layout.removal(tile, earlier), weight = prepared.layout.weight(tile, earlier);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     p[i >> 2][i & 3] = -p[i >> 2][i & 3];
     if constexpr (back) a[i >> 2][i & 3] = a[i >> 2][i & 3] * scale;
   }
-  const auto store = [&](char* block, float(&x)[2][4]) {
-    if constexpr (back) {
-      __syncwarp();
-      store_square(square, x, lane);
-      __syncwarp();
-      load_square<true>(x, square, lane);
-    }
-    Operand::store_values(block, lane, x);
-  };
-  store(to + layout.removal(tile, earlier), p);
-  store(to + layout.weight(tile, earlier), a);
+  Operand::store_values(prepared.to + removal, lane, p);
+  if constexpr (back)
+    store_transposed<Operand, false>(prepared.back + removal, p, square, lane),
+        store_transposed<Operand, false>(prepared.back + weight, a, square, lane);
+  else
+    Operand::store_values(prepared.to + weight, lane, a);
 }
 
-//   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates as Gate says; prepared: [chunk][heads]
+//   q, k [token, key heads, K]; beta [token, heads] or null: 1; gates as Gate says; prepared, prepared_back
+//   (null unless `back`): [chunk][heads]
 template <class Format, class Gate, bool back>
 __device__ __forceinline__ void prepare(const typename Format::Bits* q, const typename Format::Bits* k,
                                         const typename Format::Bits* beta, const typename Gate::Bits* gates,
-                                        char* prepared, const i64* chunks, float scale, int key_heads,
-                                        int heads, int K, bool vector) {
+                                        char* prepared, char* prepared_back, const i64* chunks, float scale,
+                                        int key_heads, int heads, int K, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
   using Shared = PairShared<Gate, Operand>;
   __shared__ Shared shared;
@@ -120,9 +108,16 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
   const int rows = int(chunks[2 * i64(chunk) + 1]), key_groups = (K + 15) / 16;
   const i64 key_element = (first * key_heads + head / (heads / key_heads)) * K;
   const assay::delta::PreparedLayout layout(Operand::block_bytes, key_groups);
-  char* const to = prepared + i64(blockIdx.x) * layout.bytes();
-  float* const decays = reinterpret_cast<float*>(to + layout.decays());
+  const i64 at = i64(blockIdx.x) * layout.bytes();
+  const Prepared to{layout, prepared + at, back ? prepared_back + at : nullptr};
 
+  using Inputs = PairInputs<Format, Gate>;
+  __shared__ __align__(16) char tiles[Inputs::staged ? 2 * Inputs::Staged::bytes : 16];
+  Inputs in{
+      q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K, rows, K, vector, tiles};
+  if constexpr (Shared::by_channel)
+    if (gates != nullptr) in.gates = gates + (first * heads + head) * K;
+  in.stage(0);
   if (int(threadIdx.x) < 64) {
     const int row = int(threadIdx.x);
     float rate = row < rows ? 1.0f : 0.0f;
@@ -136,19 +131,22 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
       shared.decays.fill(y, lane);
     }
   __syncthreads();
-  PairInputs<Format, Gate> in{
-      q + key_element, k + key_element, nullptr, i64(key_heads) * K, i64(heads) * K, rows, K, vector};
-  if constexpr (Shared::by_channel)
-    if (gates != nullptr) in.gates = gates + (first * heads + head) * K;
-
   Pairs<Format, Gate> pairs;
   pairs.sums.clear();
 #pragma unroll 1
   for (int group = 0; group < key_groups; ++group) {
+    if (Inputs::staged && group % 4 == 0) {
+      if (group > 0) {
+        __syncthreads();  // everyone is done with the 64 channels before
+        in.stage(16 * group);
+      }
+      wait_copies<0>();
+      __syncthreads();
+    }
     PairRows x;
     PairEnds ends;
     pairs.add(in, x, ends, shared, group, warp, lane);
-    store_rows<Operand, back>(x, ends, shared.squares[warp], to, layout, group, scale, warp, lane);
+    store_rows<Operand, back>(x, ends, shared.squares[warp], to, group, scale, warp, lane);
     if (int(threadIdx.x) < 16) {
       float whole = 1.0f;
       if constexpr (Shared::by_channel) {
@@ -157,7 +155,9 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
                              (totals[2][threadIdx.x] + totals[3][threadIdx.x]));
       }
       if constexpr (Shared::by_token) whole = decay_factor(shared.decays.up[5][31] + shared.decays.up[5][63]);
-      decays[16 * group + int(threadIdx.x)] = whole;
+      const int decay = layout.decays() + 4 * (16 * group + int(threadIdx.x));
+      *reinterpret_cast<float*>(to.to + decay) = whole;
+      if constexpr (back) *reinterpret_cast<float*>(to.back + decay) = whole;
     }
   }
 #pragma unroll
@@ -165,7 +165,7 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
     if (d <= warp) {
       float p[2][4], a[2][4];
       pairs.with_tile(d, p, a, shared, warp, lane);
-      store_pairs<Operand, back>(p, a, shared.squares[warp], to, layout, scale, warp, warp - d, lane);
+      store_pairs<Operand, back>(p, a, shared.squares[warp], to, scale, warp, warp - d, lane);
     }
   // The pairs of the tile's own tokens, which come first, once more: their places are taken.
   float p[2][4], a[2][4], x[2][4];
@@ -174,8 +174,12 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* q, const ty
   store_square(shared.squares[warp], p, lane);
   __syncwarp();
   solve_tile(shared.squares[warp], shared.betas + 16 * warp, lane);
-  load_square<back>(x, shared.squares[warp], lane);
-  OperandTf32x3::store_values(to + layout.solve(warp), lane, x);
+  load_square<false>(x, shared.squares[warp], lane);
+  SolveOperand<Format>::store_values(to.to + layout.solve(warp), lane, x);
+  if constexpr (back) {
+    load_square<true>(x, shared.squares[warp], lane);
+    SolveOperand<Format>::store_values(to.back + layout.solve(warp), lane, x);
+  }
 }
 
 }  // namespace rule

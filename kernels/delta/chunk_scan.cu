@@ -14,8 +14,8 @@ using Element = ELEMENT;
                                   int heads, int key_channels, int value_channels, int vector) {            \
     rule::for_sizes<Element, capacity>(key_channels, value_channels, [&](auto sizes) {                      \
       rule::scan<Element, capacity, rule::ScanForward, decltype(sizes)::whole>(                             \
-          v, prepared, initial_state, o, nullptr, nullptr, nullptr, final_state, sequences, scale, heads,   \
-          key_channels, value_channels, vector != 0);                                                       \
+          v, prepared, initial_state, o, {nullptr, nullptr, {nullptr}}, final_state, sequences, scale,      \
+          heads, key_channels, value_channels, vector != 0);                                                \
     });                                                                                                     \
   }
 

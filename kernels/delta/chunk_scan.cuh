@@ -11,8 +11,10 @@
 #pragma once
 #include "../channel/fragment.cuh"
 #include "../device/operand.cuh"
+#include "../device/states.cuh"
 #include "../device/tile.cuh"
-#include "chunk_layout.h"
+#include "../scalar/rows.cuh"
+#include "solve_operand.cuh"
 
 namespace rule {
 
@@ -44,9 +46,24 @@ __device__ __forceinline__ void load_values(float (&x)[2][4], const typename For
         token < rows && value < live_values ? Format::decode(from[token * stride + value]) : 0.0f;
   }
 }
+// `vector`: V is a multiple of 8 and pointers are aligned. Of 16 bits the lanes then exchange what they have,
+// so that each stores two value channels of a token at once.
 template <class Format>
 __device__ __forceinline__ void store_values(const float (&x)[2][4], typename Format::Bits* to, int stride,
-                                             int tile, int rows, int live_values, int lane) {
+                                             int tile, int rows, int live_values, bool vector, int lane) {
+  if constexpr (sizeof(typename Format::Bits) == 2)
+    if (vector) {
+#pragma unroll
+      for (int late = 0; late < 2; ++late)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const u32 pair = transpose_matrix(encode_pair<Format>(x[half][late], x[half][late + 2]));
+          const int value = 8 * half + 2 * (lane & 3), token = 16 * tile + 8 * late + (lane >> 2);
+          if (token < rows && value < live_values)
+            *reinterpret_cast<u32*>(to + token * stride + value) = pair;
+        }
+      return;
+    }
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int value = (lane >> 2) + 8 * (i >> 2), token = 16 * tile + element_of(i & 3, lane);
@@ -56,14 +73,15 @@ __device__ __forceinline__ void store_values(const float (&x)[2][4], typename Fo
 
 template <class Format>
 __device__ __forceinline__ void store_outputs(const ValueBlock (&out)[4], typename Format::Bits* o,
-                                              int stride, float scale, int rows, int live_values, int lane) {
+                                              int stride, float scale, int rows, int live_values, bool vector,
+                                              int lane) {
 #pragma unroll
   for (int tile = 0; tile < 4; ++tile) {
     float y[2][4];
     out[tile].as_places(y);
 #pragma unroll
     for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] * scale;
-    store_values<Format>(y, o, stride, tile, rows, live_values, lane);
+    store_values<Format>(y, o, stride, tile, rows, live_values, vector, lane);
   }
 }
 
@@ -194,6 +212,17 @@ struct ScanState {
       if (key < K && value < live_values) to[key * V + value] = s;
     });
   }
+  // For gradients. `at`: the chunk and head.
+  __device__ __forceinline__ void keep(const PlainStates<Format, NeighbourKeys>& to, i64 at, int value_group,
+                                       const Shape& shape, int lane) const {
+#pragma unroll
+    for (int group = 0; group < groups; ++group) {
+      if (group >= shape.key_groups()) continue;
+      float x[2][4];
+      S[group].as_places(x);
+      to.store(at, value_group, group, shape, lane, x);
+    }
+  }
   // y += (reads) S of the chunk's tiles, and o += (queries) S where that is asked for.
   template <bool queries, class Layout>
   __device__ __forceinline__ void read(const char* prepared, const Layout& layout, ValueBlock (&y)[4],
@@ -238,13 +267,26 @@ struct ScanState {
   }
 };
 
-// x applied to y: by fp32 operands, whatever the format.
+// x = X y.
+template <class Format>
 __device__ __forceinline__ void solve(float (&x)[2][4], const float (&y)[2][4], const char* of_tile,
                                       int lane) {
   ValueBlock solved;
   solved.clear();
-  solved.add(OperandTf32x3::of(y), OperandTf32x3::load(of_tile, lane));
+  solved.add(SolveOperand<Format>::of(y), SolveOperand<Format>::load(of_tile, lane));
   solved.as_places(x);
+}
+// y += what a tile's own updates take away.
+template <class Operand>
+__device__ __forceinline__ void add_own(float (&y)[2][4], const Operand& updates, const char* removal,
+                                        int lane) {
+  ValueBlock own;
+  own.clear();
+  own.add(updates, Operand::load(removal, lane));
+  float x[2][4];
+  own.as_places(x);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + x[i >> 2][i & 3];
 }
 // Zeros where a chunk has no such tile, so that nothing of it spreads.
 __device__ __forceinline__ void clear_missing(float (&x)[2][4], int tile, int rows) {
@@ -303,15 +345,24 @@ __device__ __forceinline__ void for_sizes(int K, int V, Run run) {
   run(ScanSizes<false>());
 }
 
-// Either o and the final state, or what gradients start from: residuals v - S'^T k and updates u of all
-// tokens, the state at every chunk's start.
-//   v, o, residuals, updates [token, heads, V]; prepared as PreparedLayout says [chunk][heads]; states
-//   [chunk, heads, K, V], initial_state, final_state [N, heads, K, V]; fp32 but for v and o
-//   sequences [N][3]: first token, tokens, first chunk
+// What scans keep for the gradients, as StateOf<Format> has numbers: of tokens [token, heads, V], and states
+// at chunks' starts, or their gradients at chunks' ends. What is null is not asked for.
+//   forward    updates u, residuals v - S'^T k
+//   backward   updates dr = dv, residuals du = G^T k
+template <class Format>
+struct Kept {
+  using Type = typename StateOf<Format>::Type;
+  typename Type::Bits *updates, *residuals;
+  PlainStates<Format, NeighbourKeys> states;
+};
+
+// Either o and the final state, or what gradients start from.
+//   v, o [token, heads, V]; prepared as PreparedLayout says [chunk][heads]; initial_state, final_state [N,
+//   heads, K, V] fp32; sequences [N][3]: first token, tokens, first chunk
 template <class Format, int capacity, class Kind, bool whole>
 __device__ __forceinline__ void scan(const typename Format::Bits* v, const char* prepared,
-                                     const float* initial_state, typename Format::Bits* o, float* residuals,
-                                     float* updates, float* states, float* final_state, const i64* sequences,
+                                     const float* initial_state, typename Format::Bits* o,
+                                     const Kept<Format>& kept, float* final_state, const i64* sequences,
                                      float scale, int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
   if constexpr (whole) K = capacity, vector = true;
@@ -336,8 +387,8 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
     const ChunkOperands at = source.enter(chunk);
     if (live) {
       if constexpr (!Kind::outputs)
-        x.store(states, ((place.slot + chunk) * heads + place.head) * K * V + place.first_value, K, V,
-                live_values, lane);
+        x.keep(kept.states, (place.slot + chunk) * heads + place.head, place.first_value / 16,
+               {heads, K, V, vector}, lane);
       x.template read<Kind::outputs>(at.rows, layout, sum, out, lane);
     }
     source.pass_on(chunk + 1);
@@ -353,18 +404,15 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
         sum[tile].as_places(u);
 #pragma unroll
         for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
-        solve(u, y, at.pairs + layout.solve(tile), lane);
+        solve<Format>(u, y, at.pairs + layout.solve(tile), lane);
         clear_missing(u, tile, rows);
         updated[tile] = Operand::of(u);
         if constexpr (!Kind::outputs) {
-          store_values<Fp32>(u, updates + token, stride, tile, rows, live_values, lane);
-          ValueBlock own;
-          own.clear();
-          own.add(updated[tile], Operand::load(at.pairs + layout.removal(tile, tile), lane));
-          own.as_places(u);
-#pragma unroll
-          for (int i = 0; i < 8; ++i) y[i >> 2][i & 3] = y[i >> 2][i & 3] + u[i >> 2][i & 3];
-          store_values<Fp32>(y, residuals + token, stride, tile, rows, live_values, lane);
+          using Type = typename Kept<Format>::Type;
+          store_values<Type>(u, kept.updates + token, stride, tile, rows, live_values, vector, lane);
+          if (kept.residuals == nullptr) continue;
+          add_own(y, updated[tile], at.pairs + layout.removal(tile, tile), lane);
+          store_values<Type>(y, kept.residuals + token, stride, tile, rows, live_values, vector, lane);
         }
       }
       if constexpr (Kind::outputs) {
@@ -374,9 +422,9 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
           for (int earlier = 0; earlier <= tile; ++earlier)
             out[tile].add(updated[earlier], Operand::load(at.pairs + layout.weight(tile, earlier), lane));
         if (whole && rows == 64)
-          store_outputs<Format>(out, o + token, stride, scale, 64, live_values, lane);
+          store_outputs<Format>(out, o + token, stride, scale, 64, live_values, vector, lane);
         else
-          store_outputs<Format>(out, o + token, stride, scale, rows, live_values, lane);
+          store_outputs<Format>(out, o + token, stride, scale, rows, live_values, vector, lane);
       }
     }
     source.wait_late();
@@ -385,14 +433,13 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
   if constexpr (Kind::outputs) x.store(final_state, place.state, K, V, live_values, lane);
 }
 
-// Last chunk first: dv, and in fp32 the same (pulls) and du (.) residual (products, or null), du = G^T k, the
-// gradient D of the state at every chunk's end, and dinitial_state (or null).
+// Last chunk first: dv, what else gradients start from, and dinitial_state (or null). kept.updates is null
+// where dv is the same numbers.
 template <class Format, int capacity, bool whole>
 __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, const char* prepared,
-                                          const float* dfinal_state, const float* residuals,
-                                          typename Format::Bits* dv, float* pulls, float* products,
-                                          float* adjoints, float* dinitial_state, const i64* sequences,
-                                          int heads, int K, int V, bool vector) {
+                                          const float* dfinal_state, typename Format::Bits* dv,
+                                          const Kept<Format>& kept, float* dinitial_state,
+                                          const i64* sequences, int heads, int K, int V, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
   if constexpr (whole) K = capacity, vector = true;
   ScanPlace place(sequences, heads, K, V);
@@ -416,18 +463,13 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
     for (int tile = 0; tile < 4; ++tile) sum[tile].clear();
     const ChunkOperands at = source.enter(chunk);
     if (live) {
-      x.store(adjoints, ((place.slot + chunk) * heads + place.head) * K * V + place.first_value, K, V,
-              live_values, lane);
+      x.keep(kept.states, (place.slot + chunk) * heads + place.head, place.first_value / 16,
+             {heads, K, V, vector}, lane);
       x.template read<false>(at.rows, layout, sum, sum, lane);
     }
     source.pass_on(chunk - 1);
     Operand passed[4], cotangents[4];
     if (live) {
-      float residual[4][2][4];
-      if (products != nullptr)
-#pragma unroll
-        for (int tile = 0; tile < 4; ++tile)
-          load_values<Fp32>(residual[tile], residuals + token, stride, tile, rows, live_values, lane);
 #pragma unroll
       for (int tile = 3; tile >= 0; --tile) {
         float y[2][4], u[2][4];
@@ -440,25 +482,17 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
             sum[tile].add(passed[later], Operand::load(at.pairs + layout.removal(later, tile), lane));
         }
         sum[tile].as_places(y);
-        solve(u, y, at.pairs + layout.solve(tile), lane);
+        solve<Format>(u, y, at.pairs + layout.solve(tile), lane);
         clear_missing(u, tile, rows);
         passed[tile] = Operand::of(u);
-        store_values<Format>(u, dv + token, stride, tile, rows, live_values, lane);
-        store_values<Fp32>(u, pulls + token, stride, tile, rows, live_values, lane);
+        store_values<Format>(u, dv + token, stride, tile, rows, live_values, vector, lane);
+        using Type = typename Kept<Format>::Type;
+        if (kept.updates != nullptr)
+          store_values<Type>(u, kept.updates + token, stride, tile, rows, live_values, vector, lane);
+        if (kept.residuals == nullptr) continue;
+        add_own(y, passed[tile], at.pairs + layout.removal(tile, tile), lane);
+        store_values<Type>(y, kept.residuals + token, stride, tile, rows, live_values, vector, lane);
       }
-      if (products != nullptr)
-#pragma unroll
-        for (int tile = 0; tile < 4; ++tile) {
-          float y[2][4], u[2][4];
-          ValueBlock own;
-          own.clear();
-          own.add(passed[tile], Operand::load(at.pairs + layout.removal(tile, tile), lane));
-          own.as_places(u), sum[tile].as_places(y);
-#pragma unroll
-          for (int i = 0; i < 8; ++i)
-            y[i >> 2][i & 3] = (y[i >> 2][i & 3] + u[i >> 2][i & 3]) * residual[tile][i >> 2][i & 3];
-          store_values<Fp32>(y, products + token, stride, tile, rows, live_values, lane);
-        }
     }
     source.wait_late();
     if (live) x.template advance<true>(at, layout, passed, cotangents, lane);

@@ -48,10 +48,10 @@ void RulePlan::use_module(const std::string& name) {
 }
 
 void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
-                      const std::vector<Argument>& last, uint32_t shared_bytes) {
+                      const std::vector<Argument>& last, uint32_t shared_bytes, uint32_t rows) {
   if (blocks == 0) return;
   arguments.insert(arguments.end(), last.begin(), last.end());
-  add_launch(plan, module_, function, blocks, std::move(arguments), shared_bytes);
+  add_launch(plan, module_, function, blocks, std::move(arguments), shared_bytes).grid[1] = rows;
 }
 
 std::vector<Argument> RulePlan::sized(const std::string& table) const {
@@ -87,6 +87,16 @@ void RulePlan::add_sums(const PointerArgument& products) {
   if (!products.buffer.empty()) channels(products, "dbeta", c.dtype, sizes.V);
   if (decays() && member.gates == Gates::token && !output("dg").buffer.empty())
     channels({"dg_of_channels", 0}, "dg", c.gate_dtype, sizes.K);
+  add_group_sums();
+}
+
+void RulePlan::add_rate_sums(const PointerArgument& x, const PointerArgument& y) {
+  if (!x.buffer.empty())
+    add_sum("delta_sum_products", c.dtype, device::blocks_of(rows(), 4),
+            {x, y, output("dbeta"), Argument(rows()), Argument(static_cast<int32_t>(sizes.V))});
+}
+
+void RulePlan::add_group_sums() {
   if (!shares_keys() || rows() == 0) return;
   const int64_t keys = sizes.B * sizes.T * sizes.H;
   for (const char* name : {"dq", "dk"})

@@ -28,9 +28,9 @@ class RulePlan {
   void use(const std::string& source);
   void use_for_own_gates(const std::string& source);
   void use_for_any_gates(const std::string& source);
-  /// device::block_threads per block; none where there are no blocks.
+  /// device::block_threads per block; none where there are no blocks. `rows`: the grid's second size.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
-              const std::vector<Argument>& last, uint32_t shared_bytes = 0);
+              const std::vector<Argument>& last, uint32_t shared_bytes = 0, uint32_t rows = 1);
   /// What scans end with: sequences, scale, key heads, heads, K, V.
   std::vector<Argument> sized(const std::string& table = "sequences") const;
 
@@ -53,6 +53,10 @@ class RulePlan {
   /// The sums of what the two above and `products` [token, heads, V] (or null), whose sums are dbeta, have
   /// been left.
   void add_sums(const PointerArgument& products);
+  /// dbeta, by channel the products of x and y [token, heads, V] as scans keep them, or null.
+  void add_rate_sums(const PointerArgument& x, const PointerArgument& y);
+  /// Of heads that share keys.
+  void add_group_sums();
 
  private:
   void use_module(const std::string& name);

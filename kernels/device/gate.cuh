@@ -31,6 +31,7 @@ struct TokenGate {
 template <class Format>
 struct ChannelGate {
   static constexpr GateWidth width = GateWidth::channel;
+  using Stored = Format;
   using Bits = typename Format::Bits;
   static __device__ float decode(Bits x) { return Format::decode(x) * log2_e; }
   static __device__ Bits encode(float x) { return Format::encode(x); }

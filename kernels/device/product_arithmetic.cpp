@@ -37,4 +37,11 @@ double operand_error(Dtype dtype, int rounded) {
   return factor - 1;
 }
 
+/// bf16: both operands as sums of two, 2^-16 each, low * low left out, |low| <= 2^-8; 2^-30 for products of
+/// these. The three products run on in one accumulator.
+double solved_error(Dtype dtype) {
+  if (dtype == Dtype::bf16) return compounded({3 * 0x1p-16 + 0x1p-30, contraction(dtype, 48)});
+  return compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
+}
+
 }  // namespace assay::gated

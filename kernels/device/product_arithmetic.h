@@ -31,4 +31,8 @@ double compounded(std::initializer_list<double> errors);
 /// input's format already.
 double operand_error(Dtype, int rounded);
 
+/// What the product of a tile of 16 tokens' inverse with a vector loses by operands (delta/solve_operand.cuh)
+/// and sum.
+double solved_error(Dtype);
+
 }  // namespace assay::gated

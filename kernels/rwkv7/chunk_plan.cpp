@@ -147,7 +147,7 @@ Arithmetic chunk_state_arithmetic(const ResolvedCase& c, bool back) {
   a.decay_per_nat = 24 * u;
   a.removal = e.of_chunk(back);
   a.solve = compounded({gamma(18), e.pair});
-  a.solved = compounded({operand_error(Dtype::fp32, 2), contraction(Dtype::fp32, 16)});
+  a.solved = solved_error(c.dtype);
   a.update = operand_error(c.dtype, 1);
   a.write = compounded({operand_error(c.dtype, 1), e.weight, back ? 2 * u : 0, contraction(c.dtype, 128)});
   a.boundary = compounded({u, 0x1p-25});
@@ -188,7 +188,8 @@ Kernel rwkv7_chunk() {
   kernel.summary = "chunks of 64 tokens, the inverse of a unit lower triangle by tiles of 16";
   kernel.arithmetic_text =
       "tensor cores (bf16 operands as they are, fp16 as tf32, fp32 split into two tf32) with fp32 "
-      "accumulation; inverse by substitution in fp32, applied as fp32; factors with decays, pairs of tokens "
+      "accumulation; inverse by substitution in fp32, applied as two bf16, else as fp32; factors with "
+      "decays, pairs of tokens "
       "and what tokens read rounded as operands";
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = delta::chunk_tokens;

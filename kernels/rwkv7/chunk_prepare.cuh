@@ -185,14 +185,12 @@ struct Pairs {
 
 // A 16 x 16 block as an operand, transposed where `transposed`.
 template <class Operand, bool transposed>
-__device__ __forceinline__ void store_block(char* to, float (&x)[2][4], float (&square)[16][17], int lane) {
-  if constexpr (transposed) {
-    __syncwarp();
-    rule::store_square(square, x, lane);
-    __syncwarp();
-    rule::load_square<true>(x, square, lane);
-  }
-  Operand::store_values(to, lane, x);
+__device__ __forceinline__ void store_block(char* to, const float (&x)[2][4], float (&square)[16][17],
+                                            int lane) {
+  if constexpr (transposed)
+    rule::store_transposed<Operand, false>(to, x, square, lane);
+  else
+    Operand::store_values(to, lane, x);
 }
 
 // 16 tokens and key channels of one side of what is read and one of what is written, with their decays: rows
@@ -201,21 +199,15 @@ template <class Operand, bool back>
 __device__ __forceinline__ void store_rows(const float (&later)[2][4], const float (&source)[2][4],
                                            const rule::PairEnds& ends, float (&square)[16][17], char* reads,
                                            char* writes, float scale, int lane) {
-  float from_start[2][4], to_end[2][4], y[2][4];
+  float from_start[2][4], to_end[2][4];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int half = i >> 2, c = i & 3;
     from_start[half][c] = later[half][c] * scale * ends.start[half][c];
     to_end[half][c] = source[half][c] * ends.end[half][c];
-    square[(lane >> 2) + 8 * half][4 * (lane & 3) + c] = back ? from_start[half][c] : to_end[half][c];
   }
   Operand::store_values(reads, lane, back ? to_end : from_start);
-  __syncwarp();
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    y[i >> 2][i & 3] = square[element_of(i & 3, lane)][rule::channel_of_row((lane >> 2) + 8 * (i >> 2))];
-  Operand::store_values(writes, lane, y);
-  __syncwarp();
+  rule::store_transposed<Operand, true>(writes, back ? from_start : to_end, square, lane);
 }
 
 //   later (a or r), b, k [token, heads, K]; gates likewise, log decays <= 0; prepared: [chunk][heads];
@@ -286,7 +278,7 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* later, cons
     __syncwarp();
     rule::solve_tile(square, shared.ones, lane);
     rule::load_square<back>(x, square, lane);
-    OperandTf32x3::store_values(to + layout.solve(warp), lane, x);
+    rule::SolveOperand<Format>::store_values(to + layout.solve(warp), lane, x);
   }
 }
 

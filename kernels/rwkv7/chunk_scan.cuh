@@ -65,10 +65,11 @@ __device__ __forceinline__ void solve_chunk(const Source& source, const rule::Ch
         sum[tile].add(updated[other], Operand::load(at.pairs + layout.removal(later, earlier), lane));
     }
     sum[tile].as_places(y);
-    rule::solve(u, y, at.pairs + layout.solve(tile), lane);
+    rule::solve<Format>(u, y, at.pairs + layout.solve(tile), lane);
     rule::clear_missing(u, tile, rows);
     updated[tile] = Operand::of(u);
-    if constexpr (Kind::keeps) rule::store_values<Fp32>(u, updates, stride, tile, rows, live_values, lane);
+    if constexpr (Kind::keeps)
+      rule::store_values<Fp32>(u, updates, stride, tile, rows, live_values, source.vector, lane);
   }
   if constexpr (Kind::outputs)
 #pragma unroll
@@ -126,7 +127,8 @@ __device__ __forceinline__ void scan(const typename Format::Bits* values, const 
       solve_chunk<Format, Kind>(source, at, sum, out, updated, given, Kind::keeps ? updates + token : nullptr,
                                 chunk, rows, stride, live_values, place.warp, lane);
       if constexpr (Kind::outputs)
-        rule::store_outputs<Format>(out, outputs + token, stride, scale, rows, live_values, lane);
+        rule::store_outputs<Format>(out, outputs + token, stride, scale, rows, live_values, source.vector,
+                                    lane);
     }
     source.wait_late();
     if (live) x.template advance<true>(at, source.layout, updated, given, lane);

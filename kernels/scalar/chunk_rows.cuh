@@ -35,7 +35,7 @@ struct ScoreRows {
 #pragma unroll
     for (int c = 0; c < 8; ++c) s[c].clear();
   }
-  template <class T>
+  template <class T, class ColumnTile = T>
   __device__ __forceinline__ void add(const char* rows, const char* columns, int groups, int warp, int lane) {
 #pragma unroll 1
     for (int group = 0; group < groups; ++group) {
@@ -45,7 +45,7 @@ struct ScoreRows {
       for (int m = 0; m < 4; ++m)
         if (Partners::hold(m, warp)) {
           Operand k;
-          load_rows<T>(k, columns, 16 * m, 16 * group, lane);
+          load_rows<ColumnTile>(k, columns, 16 * m, 16 * group, lane);
           multiply(s[2 * m], q, k, 0);
           multiply(s[2 * m + 1], q, k, 1);
         }
