@@ -2,24 +2,30 @@
 // channels, and goes from chunk to chunk; states never leave the chip. A warp fills a ring of chunks by
 // tensor map, two sum their gates, one warpgroup carries the state, and two make the results of every other
 // chunk, from copies of the state that the first one leaves in a second ring. For rows r, keys k, values v:
-//   states   dS = (k e^{L - G})^T v, from k in registers; S <- e^L S + dS
+//   states   S <- e^L S + dS, dS = (k e^{L - G})^T v, or k^T (v e^{L - G}) where it is v that forward decays
 //   results  e^{G} (r S) + (r k^T, causal and decayed) v
 // which is o of r = q, and dq of r = do with v for k and k for v. From the last chunk to the first, with
 // e^{G} and e^{L - G} in each other's place and pairs of a row with later keys, it is dv (r = k, q for k, do
 // for v) and dk (r = v, do for k, q for v). The same operations in the same order as state_scan.cuh,
-// chunk_product.cuh and chunk_gradients.cuh, in products of wgmma, which sum as mma.sync does on this GPU: 16
-// products in one step. So o, dv and the states have the same bits; dq and dk, where there are decays, take
-// the state's decayed operand rounded on its other side: as many roundings.
+// chunk_product.cuh and chunk_gradients.cuh, in products of wgmma, which sum as mma.sync does on this GPU, 16
+// products in one step: the same bits.
 #pragma once
 #include "hopper_block.cuh"
 
-// What is made of rows, keys and values.
-enum class HopperResult { outputs, query_gradients, key_gradients };
+// What is made of rows, keys and values: o, dv, dk, dq.
+enum class HopperResult { outputs, value_gradients, key_gradients, query_gradients };
+template <HopperResult result>
+constexpr bool of_later = result == HopperResult::value_gradients || result == HopperResult::key_gradients;
+// Whether values decay on their way into the state, not keys: then it stands transposed in registers, with
+// what decays as rows.
+template <HopperResult result>
+constexpr bool turns = result == HopperResult::key_gradients || result == HopperResult::query_gradients;
 
-// By a warpgroup: the state. S[t][i].r[2 h + c] is key channel 64 t + 16 warp + lane/4 + 8 h, value channel
-// 8 i + 2 (lane%4) + c of the block's.
-template <class Gate, int key_tiles, int columns, bool later>
+// By a warpgroup: the state. S[t][i].r[2 h + c] is row 16 warp + lane/4 + 8 h and column 8 i + 2 (lane%4) + c
+// of key channels 64 t .. 64 t + 63 x the block's value channels; turned: of value channels x key channels.
+template <class Gate, int key_tiles, int columns, bool later, bool turned>
 struct HopperStates {
+  static_assert(!turned || columns == 64, "rows of a warpgroup");
   using Block = HopperBlock<key_tiles, columns, later>;
   using KeyTile = typename Block::KeyTile;
   using ValueTile = typename Block::ValueTile;
@@ -28,11 +34,12 @@ struct HopperStates {
   template <class Visit>  // visit(element, key, value)
   __device__ __forceinline__ void for_each(int warp, int lane, Visit visit) {
 #pragma unroll
-    for (int tile = 0; tile < key_tiles; ++tile)
-#pragma unroll
-      for (int i = 0; i < columns / 2; ++i)
-        visit(S[tile][i >> 2].r[i & 3], 64 * tile + 16 * warp + (lane >> 2) + 8 * ((i >> 1) & 1),
-              8 * (i >> 2) + 2 * (lane & 3) + (i & 1));
+    for (int i = 0; i < key_tiles * columns / 2; ++i) {
+      const int tile = i / (columns / 2), at = i % (columns / 2),
+                row = 16 * warp + (lane >> 2) + 8 * ((at >> 1) & 1),
+                column = 8 * (at >> 2) + 2 * (lane & 3) + (at & 1);
+      visit(S[tile][at >> 2].r[at & 3], 64 * tile + (turned ? column : row), turned ? row : column);
+    }
   }
   __device__ __forceinline__ void load(const Block& block, int warp, int lane) {
     const float* from = block.tensors.initial_state;
@@ -56,10 +63,11 @@ struct HopperStates {
     fence_async_proxy();
     block.states.filled(step, lane);
   }
-  // Key channels as rows, 16 tokens as places, each token times its weight and rounded again.
-  __device__ __forceinline__ OperandBf16 weighed_keys(const Block& block, int step, int tile, int token,
-                                                      int warp, int lane) const {
-    OperandBf16 k = turned_operand<KeyTile>(block.keys(step, tile), 16 * warp, token, lane);
+  // Channels of a tile as rows, 16 tokens as places, each token times its weight and rounded again.
+  template <class T>
+  __device__ __forceinline__ OperandBf16 weighed(const Block& block, int step, const char* tile, int token,
+                                                 int warp, int lane) const {
+    OperandBf16 k = turned_operand<T>(tile, 16 * warp, token, lane);
     if constexpr (has_decay<Gate>) {
       const float* weights = block.decays(step).weights.of_token + token + 2 * (lane & 3);
 #pragma unroll
@@ -74,16 +82,22 @@ struct HopperStates {
   // Leaves a copy, then S <- keep S + (factor S + dS); later: scale times dS.
   __device__ __forceinline__ void advance(const Block& block, int step, float scale, int warp, int lane) {
     Accumulator sum[key_tiles][columns / 8];
-    OperandBf16 k[4 * key_tiles];
+    OperandBf16 k[turned ? 4 : 4 * key_tiles];
     block.chunks.wait_until_full(step);
     block.clear_beyond_end(step, 0);
 #pragma unroll
-    for (int i = 0; i < 4 * key_tiles; ++i)
-      k[i] = weighed_keys(block, step, i >> 2, 16 * (i & 3), warp, lane);
+    for (int i = 0; i < int(sizeof k / sizeof *k); ++i)
+      if constexpr (turned)
+        k[i] = weighed<ValueTile>(block, step, block.values(step), 16 * i, warp, lane);
+      else
+        k[i] = weighed<KeyTile>(block, step, block.keys(step, i >> 2), 16 * (i & 3), warp, lane);
     begin_products(k);
 #pragma unroll
     for (int tile = 0; tile < key_tiles; ++tile)
-      add_products_with<ValueTile>(sum[tile], k + 4 * tile, block.values(step), false);
+      if constexpr (turned)
+        add_products_with<KeyTile>(sum[tile], k, block.keys(step, tile), false);
+      else
+        add_products_with<ValueTile>(sum[tile], k + 4 * tile, block.values(step), false);
     commit_products();
     leave_copy(block, step, warp, lane);
     StateDecay decay{};
@@ -130,7 +144,12 @@ __device__ __forceinline__ void make_results(const HopperBlock<key_tiles, column
     begin_products();
 #pragma unroll
     for (int tile = 0; tile < key_tiles; ++tile)
-      add_products_with<KeyTile, ValueTile>(sums, block.rows(step, tile), block.state(step, tile), tile > 0);
+      if constexpr (turns<result>)
+        add_products_of_rows<KeyTile, KeyTile>(sums, block.rows(step, tile), block.state(step, tile),
+                                               tile > 0);
+      else
+        add_products_with<KeyTile, ValueTile>(sums, block.rows(step, tile), block.state(step, tile),
+                                              tile > 0);
     commit_products();
     wait_products<1>();
     scores.template weigh<Gate>(block.decays(step).pairs, warp, lane);
@@ -160,7 +179,7 @@ __device__ __forceinline__ void make_results(const HopperBlock<key_tiles, column
 template <class Gate, HopperResult result, int key_tiles, int columns>
 __device__ __forceinline__ void chunk_hopper(const HopperTensors& tensors, const typename Gate::Bits* gates,
                                              const i64* sequences, int count, float scale, int heads) {
-  constexpr bool later = result == HopperResult::key_gradients;
+  constexpr bool later = of_later<result>;
   using Block = HopperBlock<key_tiles, columns, later>;
   extern __shared__ char base[];
   __shared__ Ring<Block::stages> chunks;
@@ -193,7 +212,7 @@ __device__ __forceinline__ void chunk_hopper(const HopperTensors& tensors, const
       key_tiles * columns == 128;  // the state's warpgroup needs more registers than others
   if (warp < 4) {
     if constexpr (moves) take_registers<200>();
-    HopperStates<Gate, key_tiles, columns, later> part;
+    HopperStates<Gate, key_tiles, columns, later, turns<result>> part;
     part.load(block, warp, lane);
     for (int step = 0; step < block.steps; ++step) part.advance(block, step, scale, warp, lane);
     part.store(block, warp, lane);

@@ -19,8 +19,8 @@ bool hopper_takes(const ScalarPlan& p, int64_t contracted) {
 
 /// A result's channels of a block: 32 where blocks of 64 would leave half of an H200's 132 multiprocessors
 /// without work.
-int hopper_columns(const ScalarPlan& p, int64_t channels, int64_t results) {
-  return channels <= 32 || results * p.sequences.count * p.sizes.H * blocks_of(channels, 64) <= 66 ? 32 : 64;
+int hopper_columns(const ScalarPlan& p, int64_t channels) {
+  return channels <= 32 || p.sequences.count * p.sizes.H * blocks_of(channels, 64) <= 66 ? 32 : 64;
 }
 
 /// A launch of simple_gla_<name>_<capacity>_<columns>, whose blocks contract over `contracted` channels and
@@ -47,7 +47,7 @@ Argument boxes(const ScalarPlan& p, const char* name, int64_t channels, int widt
 void add_hopper_forward(ScalarPlan& p) {
   const Sizes& s = p.sizes;
   if (!hopper_takes(p, s.K)) return add_chunk_forward(p);
-  const int columns = hopper_columns(p, s.V, 1);
+  const int columns = hopper_columns(p, s.V);
   hopper_launch(p, "chunk_hopper", s.K, s.V, columns, 1,
                 {boxes(p, "q", s.K, 64), boxes(p, "k", s.K, 64), boxes(p, "v", s.V, columns), p.gates.pointer,
                  p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
@@ -59,21 +59,16 @@ void add_hopper_gradients(ScalarPlan& p) {
   const int64_t channels = std::max(s.K, s.V);
   const bool learned = p.gates.kind != "none" && p.gates.kind != "fixed";
   if (learned || !hopper_takes(p, channels)) return add_chunk_gradients(p);
-  const int columns = hopper_columns(p, channels, 3);
-  hopper_launch(
-      p, "chunk_backward_hopper", channels, channels, columns, 3,
-      {boxes(p, "q", s.K, 64), boxes(p, "k", s.K, 64), boxes(p, "v", s.V, 64), boxes(p, "do", s.V, 64),
-       boxes(p, "q", s.K, columns), boxes(p, "k", s.K, columns), boxes(p, "do", s.V, columns),
-       p.gates.pointer, p.input("initial_state"), p.input("dfinal_state"), p.output("dinitial_state"),
-       p.output("dq"), p.output("dk"), p.output("dv")});
+  hopper_launch(p, "chunk_backward_hopper", channels, channels, 64, 3,
+                {boxes(p, "q", s.K, 64), boxes(p, "k", s.K, 64), boxes(p, "v", s.V, 64),
+                 boxes(p, "do", s.V, 64), p.gates.pointer, p.input("initial_state"), p.input("dfinal_state"),
+                 p.output("dinitial_state"), p.output("dq"), p.output("dk"), p.output("dv")});
 }
 
 }  // namespace
 
-/// What these launches do not take (hopper_takes) is left to those of chunk: the kernel has the same limits.
-/// The arithmetic is chunk's: o, dv and the states have its bits. dq and dk, where there are decays, are read
-/// from states whose terms k v are rounded once like its own, on v's side instead of k's: `write` counts
-/// either.
+/// What these launches do not take (hopper_takes) is left to those of chunk: the kernel has the same limits,
+/// the same arithmetic and the same bits.
 Kernel chunk_hopper_kernel(const Member& member) {
   return chunked_kernel(
       member, "chunk_hopper",
