@@ -205,6 +205,26 @@ def test_a_function_without_an_operator_is_held_against_its_reference():
     assert again.cause == finding.cause
 
 
+def test_how_far_outputs_are_from_the_reference_is_said_where_nothing_judges_it():
+    def coarse(x):
+        return ((x * 3).view(numpy.uint32) & numpy.uint32(0xFFFFE000)).view(numpy.float32)  # the bits of tf32
+
+    options = {"inputs": {"x": assay.tensors(("N",), "fp32", "normal")}, "reference": lambda x: 3 * x, "cases": 4, "seed": 1, "tensors": "numpy"}
+    run = assay.fuzz(coarse, **options)
+    error, dtype = run.errors["out"]
+    assert dtype == "fp32" and 2.0**-13 < error < 2.0**-7 and "products in tf32 or 16 bits" in str(run)
+    fine = assay.fuzz(lambda x: x * numpy.float32(3), **options)
+    assert fine.errors["out"][0] < 2.0**-21 and "products in tf32" not in str(fine)
+    assert not assay.fuzz(coarse, tolerance=1.0, **options).errors
+
+
+def test_rows_below_zero_are_drawn():
+    """A maximum with the zero of masked lanes in it."""
+    run = assay.fuzz(lambda x: numpy.maximum(x.max(keepdims=True), 0), inputs={"x": assay.tensors(("N",))}, tolerance=1e-6, tensors="numpy",
+        reference=lambda x: x.max(keepdims=True), sizes={"N": [64]}, cases=24, seed=1)  # fmt: skip
+    assert run.findings and "negative" in str(run.findings[0].case)
+
+
 def test_values_that_nothing_can_judge_are_said():
     run = assay.fuzz(softmax, reference=softmax, **{**FREE, "tolerance": None})
     assert run.unjudged == run.cases == 20 and "not judged" in str(run)
