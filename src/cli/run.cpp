@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/markup.h"
 #include "reports/print_verification.h"
 #include "src/base/document/shell_word.h"
 #include "src/base/numerics/bad_input.h"
@@ -76,9 +77,10 @@ struct RunCommand {
     for (const nlohmann::json& kept : answer.at("kept")) output.console().line(kept.get<std::string>());
     for (const nlohmann::json& why : answer.at("left_out"))
       output.console().line("  left out: " + why.get<std::string>());
-    output.console().line(fmt::format("{} launches kept of {} that were looked at; {}: {}",
-                                      answer.at("kept").size(), answer.at("seen").get<int64_t>(), program[0],
-                                      ending_text(status)));
+    const auto kept = static_cast<int64_t>(answer.at("kept").size());
+    output.console().line(fmt::format("{} kept of {} that were looked at; {}: {}",
+                                      counted(kept, "launch", "launches"), answer.at("seen").get<int64_t>(),
+                                      program[0], ending_text(status)));
     output.write(answer);
     return status == 0 && (when != "nonfinite" || answer.at("kept").empty()) ? 0 : 1;
   }

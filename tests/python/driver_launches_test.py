@@ -201,6 +201,38 @@ print([launch.kernel for launch in captured.kept], captured.left_out)
 
 
 
+def test_assay_run_captures_a_program_from_outside(tmp_path):
+    command = pathlib.Path(os.environ.get("ASSAY_BUILD", "nowhere")) / "src" / "cli" / "assay"
+    if not command.exists():
+        pytest.skip("the program is not built")
+    here = pathlib.Path(__file__).parent
+    (tmp_path / "sitecustomize.py").write_text((here.parent.parent / "python" / "site" / "assay.pth").read_text())  # as installed
+    (tmp_path / "program.py").write_text(f"""
+import sys; sys.path.insert(0, {str(here)!r})
+from driver_launches_test import *
+program = Program()
+x = program.put([1e30] * 128)
+scale = program.function((HEAD + SCALE).encode(), "scale")
+for factor in (1.0, 1e5, 1e20, 2.0):
+    program.launch(scale, *scale_arguments(x, 128, factor))
+""")
+    environment = {**os.environ, "ASSAY_CUDA_DRIVER": str(DRIVER)}
+    environment["PYTHONPATH"] = f"{tmp_path}:{environment.get('PYTHONPATH', '')}"
+
+    def ran(*options, program=(sys.executable, "program.py")):
+        words = [command, "run", "--capture", "run.assay", *options, "--", *program]
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    first = ran()
+    assert first.returncode == 1 and "1 launch kept of 3 that were looked at" in first.stdout, first.stdout + first.stderr
+    assert assay.check(tmp_path / "run.assay" / "launch-0003-scale.json").verdict == "finding"
+    every = ran("--when", "2")
+    assert every.returncode == 0 and "2 launches kept of 4" in every.stdout, every.stdout + every.stderr
+    assert assay.check(tmp_path / "run.assay" / "launch-0002-scale.json").verdict == "pass"
+    other = ran(program=("/bin/true",))
+    assert other.returncode == 2 and "wants a program in Python" in other.stderr
+
+
 def test_formats_of_elements_are_told_where_the_ptx_leaves_no_doubt():
     assert ptx_accesses.element_types((HEAD + SCALE).encode(), "scale") == {"p": frozenset({"f32"})}
     assert driver_launches.element_formats((HEAD + SCALE).encode(), "scale") == {"p": "fp32"}
