@@ -166,6 +166,23 @@ TEST(Waiting, BlocksGetOnThatWaitForLaterOnes) {
   for (uint32_t block = 0; block < 39; ++block) EXPECT_EQ(words_of(outcome)[32 * block], 1u) << block;
 }
 
+/// Atomics that add zero, or change no bit, ask as a load does; one that counts does not.
+TEST(Waiting, BlocksGetOnThatAskByAnAtomic) {
+  for (const auto& [ask, together] : {std::pair{"add.u32 %r3, [%rd2+4], 0", true},
+                                      {"or.b32 %r3, [%rd2+4], 0", true},
+                                      {"add.u32 %r3, [%rd2+256], 1", false}}) {
+    SmallKernel kernel;
+    kernel.declarations = ".global .u32 flags[128];\n";
+    kernel.body = kBackwards;
+    const std::string load = "ld.acquire.gpu.global.u32 %r3, [%rd2+4]";
+    kernel.body.replace(kernel.body.find(load), load.size(), std::string("atom.global.") + ask);
+    kernel.blocks = 40;
+    const Outcome outcome = run_small(kernel);
+    ASSERT_FALSE(outcome.trap) << ask << ": " << outcome.trap->message;
+    EXPECT_EQ(outcome.together, together) << ask;
+  }
+}
+
 TEST(Waiting, BlocksThatWaitForNobodyRunOneAfterAnother) {
   SmallKernel kernel;
   kernel.declarations = ".global .u32 flags[64];\n";

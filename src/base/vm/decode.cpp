@@ -68,6 +68,20 @@ std::shared_ptr<const Code> Decoder::decode() {
   return code_;
 }
 
+namespace {
+
+/// An atomic that asks for a value in place of a load: it adds zero, or changes no bit.
+bool only_asks(const Code& code, const Op& op, ptx::Combine combine) {
+  const bool with_zero =
+      combine == ptx::Combine::add || combine == ptx::Combine::or_ || combine == ptx::Combine::xor_;
+  return with_zero && op.d != no_slot &&
+         std::any_of(code.immediates.begin(), code.immediates.end(), [&](const Immediate& constant) {
+           return constant.slot == op.s[1] && constant.bits == 0;
+         });
+}
+
+}  // namespace
+
 /// A branch back over what reads another thread's writes.
 bool Decoder::spins(const Op& branch) const {
   const auto at = static_cast<int32_t>(code_->index(branch));
@@ -75,7 +89,8 @@ bool Decoder::spins(const Op& branch) const {
   return std::any_of(code_->ops.begin() + branch.target, code_->ops.begin() + at, [&](const Op& op) {
     const Signature& s = code_->signature(op);
     if (s.flow() == Flow::atomic)
-      return s.form.combine == ptx::Combine::cas || s.form.combine == ptx::Combine::exch;
+      return s.form.combine == ptx::Combine::cas || s.form.combine == ptx::Combine::exch ||
+             only_asks(*code_, op, s.form.combine);
     return s.flow() == Flow::load && s.form.order != ptx::Order::none && s.form.order != ptx::Order::weak;
   });
 }

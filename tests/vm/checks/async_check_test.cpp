@@ -199,6 +199,39 @@ TEST(AsyncCheck, SumsOfOneShapeFollowEachOtherWithoutAWait) {
   EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
 }
 
+/// Half of the bytes are told of: the wait passes when half of them have come.
+TEST(AsyncCheck, BytesThatNoExpectationCountedAreAFindingWhenTheBlockEnds) {
+  for (const bool right : {false, true}) {
+    const SmallKernel kernel{
+        .declarations = gates,
+        .body =
+            std::string(GATES "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [%r5], ") +
+            (right ? "128" : "64") +
+            ";\n@%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1], 64, "
+            "[%r5];\n@%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+64], "
+            "[%rd1], 64, [%r5]; // after\n" PASS("FIRST", "0") "ld.shared.b32 %d, [%r3];\n",
+        .threads = 32};
+    const CheckedRun run = run_checked(kernel, only_async());
+    ASSERT_FALSE(run.trap) << run.trap->message;
+    const CheckFinding* const found = run.first("mbarrier-phase");
+    ASSERT_EQ(found == nullptr, right) << all_messages(run.report);
+    if (right) continue;
+    EXPECT_EQ(found->at.where.ptx_line, line_with(kernel, "// after"));
+    EXPECT_NE(found->message.find("64 bytes have come that no expect_tx counted"), std::string::npos)
+        << found->message;
+  }
+}
+
+/// Its memory has another use when the block ends.
+TEST(AsyncCheck, AnMbarrierThatIsOverwrittenCountsNoBytes) {
+  const SmallKernel kernel{
+      .declarations = gates,
+      .body = GATES LOAD_TILE PASS("FIRST", "0") "bar.sync 0; @%p3 st.shared.b64 [%r5], -5;\n",
+      .threads = 32};
+  const CheckedRun run = run_checked(kernel, only_async());
+  EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
 TEST(AsyncCheck, OneSentenceNamesTheRegisterAndBothLines) {
   const SmallKernel broken = kernel_of(twins[0], "");
   const CheckedRun run = run_checked(broken, only_async());

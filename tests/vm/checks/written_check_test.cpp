@@ -188,6 +188,29 @@ TEST(WrittenCheck, OutputElementsNeverWrittenAreNamed) {
             "3 of 32 elements of d [T=32] were never written, from d[t=29] to d[t=31]");
 }
 
+/// Sixteen lanes store what they had, the others what nothing wrote.
+TEST(WrittenCheck, WhatIsStoredIntoAnInputThatIsAnOutputTooIsFollowed) {
+  for (const bool written : {true, false}) {
+    SmallKernel kernel;
+    kernel.declarations = tile;
+    kernel.body = std::string(
+                      "mov.u32 %r1, tile; shl.b32 %r2, %r32, 2; add.u32 %r1, %r1, %r2;\n"
+                      "setp.lt.u32 %p1, %r32, ") +
+                  (written ? "32" : "16") +
+                  "; @%p1 st.shared.b32 [%r1], %a; bar.sync 0; ld.shared.b32 %d, [%r1];";
+    TensorMap inputs;
+    const Program plan = plan_of(kernel, inputs);
+    inputs["d"] = Tensor("d", Dtype::i32, {{"T", 32}});
+    const CheckReport report = run_checked(plan, inputs, {"sm_90", 1, 0}, {});
+    ASSERT_EQ(report.findings.empty(), written);
+    if (written) continue;
+    EXPECT_EQ(name_of(report.findings[0].kind), "unwritten-output");
+    EXPECT_TRUE(report.findings[0].message.starts_with(
+        "16 of 32 elements of d, first d[t=16], depend on shared tile"))
+        << report.findings[0].message;
+  }
+}
+
 TEST(WrittenCheck, StrictReadsTrapAtTheFirstReadWhetherItMattersOrNot) {
   SmallKernel kernel;
   kernel.declarations = tile;

@@ -19,6 +19,7 @@
 //   bytes: its parity has not changed with the phases (`mbarrier-phase`).
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <unordered_map>
@@ -49,7 +50,7 @@ struct AsyncFacts {
 class AsyncCheck : public Check<AsyncFacts> {
  public:
   static constexpr unsigned hooks =
-      hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
+      hook::begin_block | hook::before | hook::after | hook::landed | hook::released | hook::end_block;
   explicit AsyncCheck(const CheckSetup& setup) : Check(setup) {}
 
   void enter(const LaunchContext& context) {
@@ -122,7 +123,7 @@ class AsyncCheck : public Check<AsyncFacts> {
     });
   }
 
-  void landed(Warp&, const Landing& landing) {
+  void landed(Warp& warp, const Landing& landing) {
     const bool bulk = landing.number != 0;
     each_lane(landing.mask, [&](int piece) {
       if (landing.to_space == ptx::Space::shared) {
@@ -134,7 +135,24 @@ class AsyncCheck : public Check<AsyncFacts> {
       for (Reader& reader : cells_of<16>(bulk_, landing.from[piece], landing.copied[piece]))
         if (reader.number == landing.number) reader = {};
     });
-    if (bulk && landing.is_last && landing.barrier != no_shared) phases_ended(landing.barrier);
+    if (!bulk || !landing.is_last || landing.barrier == no_shared) return;
+    phases_ended(landing.barrier);
+    const int lane = std::countr_zero(landing.mask);
+    phases_[landing.barrier].brought = {landing.op, thread_of(warp, landing.issuer(lane))};
+  }
+
+  /// Bytes that no phase of an mbarrier has counted when its block ends.
+  void end_block(Block& block) {
+    if (block.trap) return;
+    for (const auto& [at, phases] : phases_) {
+      uint64_t word;
+      std::memcpy(&word, block.shared.data() + at, sizeof word);
+      if (word == Mbarrier::none || !phases.brought.op || is_overwritten(at)) continue;
+      const int32_t bytes = Mbarrier::of(word).bytes;
+      if (bytes >= 0 || !log_.opens(bytes_uncounted, phases.brought.op)) continue;
+      log_.tell(place(phases.brought, "brought"), {}, memory_text(block, ptx::Space::shared, at),
+                fmt::arg("bytes", -bytes));
+    }
   }
 
   void released(Block&) {
@@ -177,6 +195,11 @@ class AsyncCheck : public Check<AsyncFacts> {
       "passed at {other}, while the next phase "
       "is under way: its parity has not changed"};
 
+  static constexpr CheckSentence bytes_uncounted{CheckKind::mbarrier_phase,
+                                                 "{element}: when its block ends, {bytes} bytes have come "
+                                                 "that no expect_tx counted, by the bulk copy at "
+                                                 "{at} of {thread}: a wait may have passed before them"};
+
   static bool has(const std::vector<Slot>& slots, Slot slot) {
     return std::find(slots.begin(), slots.end(), slot) != slots.end();
   }
@@ -198,6 +221,7 @@ class AsyncCheck : public Check<AsyncFacts> {
   struct Phases {
     bool now = false;
     uint64_t ended = 0;
+    Actor brought;  ///< the bulk copy whose bytes came last
   };
   struct WarpState {
     std::vector<const Op*> written;  ///< by slot / 64: by which op since the last wgmma.fence
@@ -368,6 +392,12 @@ class AsyncCheck : public Check<AsyncFacts> {
       for (const BulkPiece& piece : copy.pieces)  // which may share a word
         if (fills) std::ranges::fill(cells_of<4>(copying_, piece.to, piece.bytes), who);
     });
+  }
+
+  /// The mbarrier's memory has another use now.
+  bool is_overwritten(uint64_t place) const {
+    const Op* const stored = stored_[place / 4].by.op;
+    return stored && is_one_of(signature(*stored).flow(), Flow::store, Flow::store_matrix, Flow::atomic);
   }
 
   /// How many phases of the mbarrier have been seen to end.

@@ -46,6 +46,9 @@ class CheckTrace : public PlainTrace {
   void released(Block& block) {
     each([&](auto& check) { check.released(block); });
   }
+  void end_block(Block& block) {
+    each([&](auto& check) { check.end_block(block); });
+  }
 
   /// Nothing more can change what the run is for.
   bool finished() const {

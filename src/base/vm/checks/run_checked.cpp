@@ -30,6 +30,14 @@ std::set<std::string> poisoned_names(const Program& program, const TensorMap& in
   return names;
 }
 
+/// Inputs that launches change.
+std::set<std::string> in_place_names(const Program& program, const TensorMap& inputs) {
+  std::set<std::string> names;
+  for (const ProgramOutput& output : program.outputs)
+    if (inputs.contains(output.name)) names.insert(output.name);
+  return names;
+}
+
 /// Inputs that lie in a workspace or an output hold values there.
 void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::string>& inputs) {
   for (const Allocation& allocation : memory.allocations())
@@ -119,7 +127,8 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
   run.unwritten |= checks.strict_reads;
   CheckTrace trace(run, {log, unfollowed, checks.strict_reads, !program.blocks.empty()});
   if (trace.unwritten) {
-    trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs));
+    trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs),
+                               in_place_names(program, inputs));
     note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
   BarrierLines barriers;

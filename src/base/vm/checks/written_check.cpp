@@ -88,9 +88,13 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
   return f;
 }
 
-void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
+void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten,
+                             const std::set<std::string>& in_place) {
   for (const Allocation& a : memory.allocations()) {
-    if (!unwritten.contains(a.name) && !a.layout && !a.heap) continue;
+    if (!unwritten.contains(a.name) && !a.layout && !a.heap) {
+      if (in_place.contains(a.name)) areas_.add(a.name, a.base, a.bytes, 1, written);
+      continue;
+    }
     Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, never);
     for (uint64_t at = 0; a.heap && at < a.bytes; ++at) {
       if (!a.heap->heap.written[at]) continue;

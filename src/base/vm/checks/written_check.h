@@ -56,8 +56,10 @@ class WrittenCheck : public Check<WrittenFacts> {
   explicit WrittenCheck(const CheckSetup& setup)
       : Check(setup), strict_(setup.strict), partial_(setup.partial) {}
 
-  /// Outputs, workspaces and the gaps of views start as never written; everything else is.
-  void begin_run(const Memory&, const std::set<std::string>& unwritten);
+  /// Outputs, workspaces and the gaps of views start as never written; everything else is. What is stored
+  /// into inputs that are outputs too is followed.
+  void begin_run(const Memory&, const std::set<std::string>& unwritten,
+                 const std::set<std::string>& in_place);
   void enter(const LaunchContext&);
   void begin_block(Block&);
   void guarded(Warp&, const Op&, uint32_t active);
