@@ -109,6 +109,18 @@ TEST(ExactRun, SlackOfATensorCoreHasTheDigitsOfADouble) {
   for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 0x1p-53 * 134) << t;
 }
 
+// The product's slopes are those at the exact factors, also where it takes a factor's register.
+TEST(ExactRun, AProductInItsFactorsPlaceIsThatInAnother) {
+  const ExactOutput o =
+      exact_of(program_of("mul.rn.f32 %f1, %x, %x; mul.rn.f32 %f2, %x, 0f3FB8AA3B; mul.rn.f32 %f3, %f1, %f2;"
+                          "mul.rn.f32 %f1, %f1, %f2; sub.rn.f32 %r, %f1, %f3;"));
+  const TensorMap given = inputs();
+  for (size_t t = 0; t < 32; ++t) {
+    const double x = given.at("x").value(static_cast<int64_t>(t));
+    EXPECT_LE(o.slack[t], 0x1p-48 * x * x * x) << t;
+  }
+}
+
 TEST(ExactRun, ShortConstantsMeanThemselves) {
   for (const char* literal : {"0f3F000000", "0f3D800000", "0f437F0000", "0f447A0000"}) {
     const ExactOutput o = exact_of(program_of(fmt::format("mul.rn.f32 %r, %x, {};", literal)));

@@ -224,9 +224,11 @@ void ErrorTrace::note_loss(const Op& op) {
 // 0. There the first half of the result may overwrite what the second reads.
 void ErrorTrace::prepare_arithmetic(Warp& warp, const Op& op, uint32_t) {
   const Row& row = *op.row;
-  const bool in_place = !ptx::is_packed(row.result);
+  const bool single = !ptx::is_packed(row.result);
   for (size_t k = 0; k < static_cast<size_t>(facts(op).arity); ++k) {
     const ptx::Type type = row.sources[k];
+    // Parts follow slopes at the exact operands, behind the result's own shadow (x = x * y).
+    const bool in_place = single && !(plan_.parts > 0 && op.s[k] == op.d);
     gather(warp, op.s[k], 0, error_kind_of(type), in_place, operands_[k]);
     if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), in_place, operands_[3 + k]);
   }
