@@ -3,9 +3,9 @@
 // channel/chunk_keys.cuh has them. With x_i = q_i e^{F_s[i]} on the later and x_j = k_j e^{B_s[j]} on the
 // earlier side of a block of 2 s rows, y = k with the same weight on both,
 //   z_i = sum_j M_ij x_j,  z_j = sum_i M_ij x_i       r_i = sum_j N_ij y_j,  r_j = sum_i N_ij y_i
-// dq_i gets e^{F_s[i]} z_i, dk_j e^{B_s[j]} z_j, and both dk_i and dk_j lose their weight times r; x z - y r is
-// what the row's pairs contribute to dg. A block owns a chunk, a head and 64 key channels, 16 per warp, all 64
-// tokens.
+// dq_i gets e^{F_s[i]} z_i, dk_j e^{B_s[j]} z_j, and both dk_i and dk_j lose their weight times r; x z -
+// y r is what the row's pairs contribute to dg. A block owns a chunk, a head and 64 key channels, 16 per
+// warp, all 64 tokens.
 #pragma once
 #include "../channel/gate_gradient.cuh"
 #include "../channel/keys_memory.cuh"
@@ -139,8 +139,8 @@ struct RuleContractions {
       }
     }
   }
-  // M and N to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric matrices, of which M's
-  // diagonal stands apart in fp32.
+  // M and N to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric matrices, of
+  // which M's diagonal stands apart in fp32.
   __device__ __forceinline__ void store(const Shared& shared, float scale, int warp, int lane) {
     using T = typename Shared::KeptTile;
     using Bits = typename Kept::Bits;
@@ -169,8 +169,8 @@ struct RuleContractions {
   }
 };
 
-// The four tiles of a chunk: log decays from before the chunk to a row, and from the row to the chunk's end, as
-// far as they lie in the row's 32.
+// The four tiles of a chunk: log decays from before the chunk to a row, and from the row to the chunk's
+// end, as far as they lie in the row's 32.
 struct TileTotals {
   float total[4][2];  // gates of a tile, log2
 

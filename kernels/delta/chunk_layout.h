@@ -8,9 +8,10 @@
 
 namespace assay::delta {
 
-inline constexpr int chunk_tokens = 64;  ///< counted from each sequence's start
-inline constexpr int scan_values = 64;   ///< value channels of a block of the scan: 16 per warp
-inline constexpr int tile_pairs = 10;    ///< tiles of 16 x 16 on and below the diagonal
+inline constexpr int chunk_tokens = 64;          ///< counted from each sequence's start
+inline constexpr int scan_values = 64;           ///< value channels of a block of the scan: 16 per warp
+inline constexpr int turns_bytes = 4 * 16 * 48;  ///< beside all that, for transposing (transpose.cuh)
+inline constexpr int tile_pairs = 10;            ///< tiles of 16 x 16 on and below the diagonal
 
 /// Of the function that serves so many key channels.
 constexpr int rule_capacity(long long channels) {
@@ -18,8 +19,8 @@ constexpr int rule_capacity(long long channels) {
 }
 
 /// One chunk and head, as 16 x 16 operands (device/operand.cuh) of 4 tiles of 16 tokens and key groups of 16
-/// channels: `sides` of all tiles and groups, `kinds` of pairs of tiles, and an operand of each tile, as large
-/// as fp32 operands are whatever the format. Then e^L of all key channels as fp32.
+/// channels: `sides` of all tiles and groups, `kinds` of pairs of tiles, and an operand of each tile, as
+/// large as fp32 operands are whatever the format. Then e^L of all key channels as fp32.
 template <int sides, int kinds>
 struct ChunkOperands {
   int block, key_groups;
@@ -83,12 +84,12 @@ struct ScanLayout {
 /// Do the functions of a capacity work so? Else they read operands where they lie.
 template <class Prepared>
 HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) {
-  return ScanLayout<Prepared>(sizes, capacity / 16).bytes() <= device::most_shared_bytes;
+  return ScanLayout<Prepared>(sizes, capacity / 16).bytes() + turns_bytes <= device::most_shared_bytes;
 }
 
 /// The kernel of the gradients of tokens' gates, or none (token_gradients.cuh): tiles of q, k and do, of what
-/// the scans kept of tokens, u and dr, and of states, S and D: together where 99 KiB hold them, else do in q's
-/// place, which never meet, and D in that of S.
+/// the scans kept of tokens, u and dr, and of states, S and D: together where 99 KiB hold them, else do
+/// in q's place, which never meet, and D in that of S.
 struct TokenGradientLayout {
   int keys_offset, cotangents_offset, updates_offset, pulls_offset, states_offset, adjoints_offset, bytes;
   bool all;
@@ -114,8 +115,8 @@ struct TokenGradientLayout {
 
 /// The kernel of the gradients of key channels' gates (channel_gradients.cuh), 64 key channels a block: tiles
 /// of q, k and g, which the gradients replace in the end; do, u, dr, S and D while they are contracted, M, N
-/// and M's diagonal afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too
-/// (not `early`).
+/// and M's diagonal afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the
+/// place too (not `early`).
 struct ChannelGradientLayout {
   int updates_offset, pulls_offset, states_offset, adjoints_offset;  ///< do comes first
   int removals_offset, diagonal_offset;                              ///< M comes first

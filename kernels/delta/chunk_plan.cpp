@@ -182,13 +182,15 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
 
 /// What token_gradients.cuh and channel_gradients.cuh make of u and dr as the scans go on with them, S and D
 /// rounded to what operands keep. Per path, each factor with its largest number of roundings:
-///   dq   across chunks: S rounded, contracted over V, scale (2), a weight; then, as the rest, the contractions
-///        over tokens that follow. Inside: do . u contracted over V, scale (2), rounded as operand, contracted
-///        over tokens; of tokens' gates a weight of the pair; of channels' k e^.. rounded too and a weight
-///        before and after, then one addition of each of six levels
+///   dq   across chunks: S rounded, contracted over V, scale (2), a weight; then, as the rest, the
+///   contractions
+///        over tokens that follow. Inside: do . u contracted over V, scale (2), rounded as operand,
+///        contracted over tokens; of tokens' gates a weight of the pair; of channels' k e^.. rounded too
+///        and a weight before and after, then one addition of each of six levels
 ///   dk   likewise of u and D, dr and S, u and q, u and dr; sums over the tokens of three matrices, one more
 ///        addition
-///   dg   of tokens: two scores and a weight, scale (2), two products; or the products of q or k with what they
+///   dg   of tokens: two scores and a weight, scale (2), two products; or the products of q or k with
+///   what they
 ///        get across chunks; or S (.) D, both rounded, K V/128 fused additions, 7 over lanes and warps, a
 ///        weight; then 7 additions over a token's partners, 64 over tokens, 3 more. Of channels: x z with a
 ///        weight each, or S (.) D, V/4 fused additions in a lane, 2 over lanes; then at most 32 additions.

@@ -15,6 +15,7 @@
 #include "../device/tile.cuh"
 #include "../scalar/rows.cuh"
 #include "solve_operand.cuh"
+#include "transpose.cuh"
 
 namespace rule {
 
@@ -53,15 +54,16 @@ __device__ __forceinline__ void store_values(const float (&x)[2][4], typename Fo
                                              int tile, int rows, int live_values, bool vector, int lane) {
   if constexpr (sizeof(typename Format::Bits) == 2)
     if (vector) {
+      u32 pairs[4];
 #pragma unroll
-      for (int late = 0; late < 2; ++late)
+      for (int i = 0; i < 4; ++i) pairs[i] = encode_pair<Format>(x[i & 1][i >> 1], x[i & 1][(i >> 1) + 2]);
+      transpose(pairs, lane);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const u32 pair = transpose_matrix(encode_pair<Format>(x[half][late], x[half][late + 2]));
-          const int value = 8 * half + 2 * (lane & 3), token = 16 * tile + 8 * late + (lane >> 2);
-          if (token < rows && value < live_values)
-            *reinterpret_cast<u32*>(to + token * stride + value) = pair;
-        }
+      for (int i = 0; i < 4; ++i) {
+        const int value = 8 * (i >> 1) + 2 * (lane & 3), token = 16 * tile + 8 * (i & 1) + (lane >> 2);
+        if (token < rows && value < live_values)
+          *reinterpret_cast<u32*>(to + token * stride + value) = pairs[i];
+      }
       return;
     }
 #pragma unroll

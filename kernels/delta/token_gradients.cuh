@@ -1,5 +1,5 @@
-// dq, dk and dg of a chunk of the delta rules whose decays are of tokens, or that have none. With u and dr what
-// the scans kept of its tokens, S the state at its start and D its gradient at its end,
+// dq, dk and dg of a chunk of the delta rules whose decays are of tokens, or that have none. With u and
+// dr what the scans kept of its tokens, S the state at its start and D its gradient at its end,
 //   M_ij = scale (do_i . u_j) e^{G_i - G_j}, j <= i         N_ij = (dr_i . u_j) e^{G_i - G_j}, j < i
 //   dq_i = e^{G_i} scale S do_i  + sum_{j<=i} M_ij k_j
 //   dk_j = e^{L - G_j} D u_j     + sum_{i>=j} M_ij q_i  - sum_{i>j} N_ij k_i       (what the token wrote)
@@ -50,8 +50,8 @@ struct GradientRows {
   }
 };
 
-// Tiles of 64 tokens x 64 channels, and 64 x 64 of S and D, in shared memory: whichever part is needed, loaded
-// where it is not there already. Up to 64 channels everything is loaded once where there is room.
+// Tiles of 64 tokens x 64 channels, and 64 x 64 of S and D, in shared memory: whichever part is needed,
+// loaded where it is not there already. Up to 64 channels everything is loaded once where there is room.
 template <class Format>
 struct GradientTiles {
   static constexpr assay::delta::TokenGradientLayout layout{sizes_of_format<Format>};

@@ -4,19 +4,31 @@
 #pragma once
 #include "../channel/fragment.cuh"
 #include "../device/operand.cuh"
+#include "chunk_layout.h"
 
 namespace rule {
 
 // The key channel, of 16, that a row of a block is which has been transposed from neighbours: what the state
-// has in an accumulator's column is then at the place of that channel in operands that hold 4 (lane%4) + place.
+// has in an accumulator's column is then at the place of that channel in operands that hold 4 (lane%4) +
+// place.
 __device__ __forceinline__ int channel_of_row(int row) {
   return 4 * ((row & 7) >> 1) + (row >> 3) + 2 * (row & 1);
 }
 
-// Both of a bf16 operand's orders of places are the same registers: four 8 x 8 matrices.
-__device__ __forceinline__ OperandBf16 transposed(const OperandBf16& x) {
-  return {{transpose_matrix(x.r[0]), transpose_matrix(x.r[2]), transpose_matrix(x.r[1]),
-           transpose_matrix(x.r[3])}};
+// Where a warp of a block of 4 transposes 16 x 16 elements of 16 bits: rows of 32 bytes, 16 apart.
+constexpr int turn_bytes = assay::delta::turns_bytes / 4;
+
+// r[2 l + h]: rows lane/4 + 8 h, columns 2 (lane%4) + 8 l and the next one, as bf16 operands have them in
+// either order of places; the same of the transpose.
+__device__ __forceinline__ void transpose(u32 (&r)[4], int lane) {
+  __shared__ __align__(16) char turns[4][turn_bytes];
+  char* const turn = turns[threadIdx.x >> 5];
+  __syncwarp();  // what was there has been read
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    *reinterpret_cast<u32*>(turn + ((lane >> 2) + 8 * (i & 1)) * 48 + 16 * (i >> 1) + 4 * (lane & 3)) = r[i];
+  __syncwarp();
+  load_matrices_transposed(r, turn + ((lane & 7) + 8 * (lane >> 4)) * 48 + 16 * ((lane >> 3) & 1));
 }
 
 // The transpose of x to memory as an operand. `neighbours`: of places; `square`: the warp's.
@@ -24,7 +36,9 @@ template <class Operand, bool neighbours>
 __device__ __forceinline__ void store_transposed(char* block, const float (&x)[2][4], float (&square)[16][17],
                                                  int lane) {
   if constexpr (sizeof(Operand) == sizeof(OperandBf16)) {
-    transposed(Operand::of(x)).store(block, lane);
+    Operand turned = Operand::of(x);
+    transpose(turned.r, lane);
+    turned.store(block, lane);
   } else {
     __syncwarp();
 #pragma unroll

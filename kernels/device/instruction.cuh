@@ -78,13 +78,6 @@ __device__ __forceinline__ void load_matrices_transposed(u32 (&r)[4], const char
                : "memory");
 }
 
-// One 8 x 8 matrix of 16-bit elements, transposed: a lane has row lane/4, columns 2 (lane%4) and the next.
-__device__ __forceinline__ u32 transpose_matrix(u32 x) {
-  u32 result;
-  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(x));
-  return result;
-}
-
 // 16 bytes to shared memory without passing registers; zeros where `bytes` is 0 (nothing is read then).
 __device__ __forceinline__ void copy_async(char* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
