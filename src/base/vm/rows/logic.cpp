@@ -277,6 +277,7 @@ void add_bit_fields(std::vector<Row>& rows) {
   add_extract<Extract::halves>(rows, "rc16");
   ternary<U32, B32, U32, S32>(rows, integer, {"fns.b32"},
                               [](uint32_t a, uint32_t b, int32_t c) { return nth_set(a, b, c); });
+  rows.back().status = Status::measured_on(0);  // as specified; an H100 gave 0 for a base past 31
   binary<U32, U32, U32>(rows, integer, {"szext.clamp.u32"},
                         [](uint32_t a, uint32_t b) { return extended<true, false>(a, b); });
   binary<S32, S32, U32>(rows, integer, {"szext.clamp.s32"}, [](int32_t a, uint32_t b) {
