@@ -30,7 +30,7 @@ __device__ __forceinline__ bool try_wait(u64* barrier, u32 parity) {
   u32 ended;
   asm volatile(
       "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
+      "selp.u32 %0, 1, 0, p;\n }"
       : "=r"(ended)
       : "r"(shared_address(barrier)), "r"(parity)
       : "memory");
@@ -111,7 +111,7 @@ template <int b_turned>
 __device__ __forceinline__ void wgmma_bf16(Accumulator (&d)[8], u64 a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" PLACES_32 "}, %32, %33, p, 1, 1, 0, %35;\n}"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" PLACES_32 "}, %32, %33, p, 1, 1, 0, %35;\n }"
       : SUMS_16(d, 0), SUMS_16(d, 4)
       : "l"(a), "l"(b), "r"(int(adds)), "n"(b_turned));
 }
@@ -119,7 +119,7 @@ template <int b_turned>
 __device__ __forceinline__ void wgmma_bf16(Accumulator (&d)[4], u64 a, u64 b, bool adds) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" PLACES_16 "}, %16, %17, p, 1, 1, 0, %19;\n}"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" PLACES_16 "}, %16, %17, p, 1, 1, 0, %19;\n }"
       : SUMS_16(d, 0)
       : "l"(a), "l"(b), "r"(int(adds)), "n"(b_turned));
 }
@@ -129,7 +129,7 @@ __device__ __forceinline__ void wgmma_bf16(Accumulator (&d)[8], const OperandBf1
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" PLACES_32
-      "}, {%32,%33,%34,%35}, %36, p, 1, 1, %38;\n}"
+      "}, {%32,%33,%34,%35}, %36, p, 1, 1, %38;\n }"
       : SUMS_16(d, 0), SUMS_16(d, 4)
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(adds)), "n"(b_turned));
 }
@@ -138,7 +138,7 @@ __device__ __forceinline__ void wgmma_bf16(Accumulator (&d)[4], const OperandBf1
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" PLACES_16
-      "}, {%16,%17,%18,%19}, %20, p, 1, 1, %22;\n}"
+      "}, {%16,%17,%18,%19}, %20, p, 1, 1, %22;\n }"
       : SUMS_16(d, 0)
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(adds)), "n"(b_turned));
 }
