@@ -1,5 +1,6 @@
 // Single instructions of sm_90a (PTX ISA 8.0 and newer) that C++ has no name for. As in instruction.cuh, a
-// line in here counts as the line that calls it.
+// line in here counts as the line that calls it. Closing braces are indented: alone in a line one would be a
+// function's end.
 #pragma once
 #include "operand.cuh"
 
