@@ -1,14 +1,15 @@
 // Which changed instruction makes a program right.
 #include "src/verification/diagnosis/line_repair.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace assay {
 namespace {
 
 /// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way. `sourced`: the comparison stands on line 10 of
-/// k.cu, the branch on line 20.
-Program masked(bool sourced = false) {
+/// k.cu, the branch on line 20, or another.
+Program masked(bool sourced = false, int branch = 20) {
   std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -36,7 +37,8 @@ DONE:
   const auto put = [&](const std::string& before, const std::string& what) {
     if (sourced) text.insert(text.find(before), what);
   };
-  put("setp", ".loc 1 10 0\n  "), put("@%p", ".loc 1 20 0\n  "), put(".visible", ".file 1 \"k.cu\"\n");
+  put("setp", ".loc 1 10 0\n  "), put("@%p", fmt::format(".loc 1 {} 0\n  ", branch)),
+      put(".visible", ".file 1 \"k.cu\"\n");
   Program program;
   program.name = "masked";
   program.modules.push_back({"m", "masked.ptx", std::make_shared<const std::string>(text)});
@@ -48,10 +50,10 @@ DONE:
 
 /// `should` of t and x[t].
 std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5,
-                                  bool sourced = false) {
+                                  bool sourced = false, int branch = 20) {
   Tensor x("x", Dtype::fp32, {{"T", 8}});
   for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
-  vm::ChangedRuns runs(masked(sourced), {{"x", x}}, {});
+  vm::ChangedRuns runs(masked(sourced, branch), {{"x", x}}, {});
   RepairSearch search;
   search.judge = [&](const vm::RealOutputs& outputs) {
     RepairVerdict verdict;
@@ -106,6 +108,24 @@ TEST(LineRepair, AFactorTooMany) {
   EXPECT_EQ(repairs.front().left, 0);
   EXPECT_EQ(repairs.front().at.where.ptx_line, 19);
   EXPECT_EQ(repairs.front().change, "a literal taken for 1 in mul.rn.f32 (PTX line 19)");
+}
+
+TEST(LineRepair, ABoundThatIsOneTooLow) {
+  const std::vector<Repair> repairs = repairs_where([](int64_t t, double x) { return t == 4 ? 0 : 2 * x; });
+  ASSERT_FALSE(repairs.empty());
+  EXPECT_EQ(repairs.front().left, 0);
+  EXPECT_EQ(repairs.front().change, "a literal one more in setp.eq.s32 (PTX line 17)");
+}
+
+/// On line 10 a comparison and the branch that it decides: to change the one is to change the other.
+TEST(LineRepair, AConditionIsChangedOnceWhereItStandsOnOneLine) {
+  for (const bool apart : {true, false}) {
+    std::string changes;
+    for (const Repair& r : repairs_where([](int64_t, double x) { return 2 * x; }, 5, true, apart ? 20 : 10))
+      changes += r.change + '\n';
+    EXPECT_NE(changes.find("the guard %p of bra"), changes.npos) << changes;
+    EXPECT_EQ(changes.find("%p of setp") != changes.npos, apart) << changes;
+  }
 }
 
 TEST(LineRepair, WhatMendsNothingIsNone) {

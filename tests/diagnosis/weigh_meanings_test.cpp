@@ -105,6 +105,22 @@ TEST(WeighMeanings, TheFinalStatesGradientLeftOutOfDgAloneIsToldFromLeftOutOfAll
   EXPECT_EQ(first_cause(scene, {{"dg", without->at("dg")}}), "gate-gradient-without-final-state-term");
 }
 
+/// Any wrong element is a number times the right one.
+TEST(WeighMeanings, ANumberThatTheRunGaveSaysNothingOfOneElementAndIsKeptOfMany) {
+  test::MutatedRun scene(parse_token(kScenes[0]));
+  const ReferenceOutput& o = scene.reference().outputs.at(0);
+  for (const bool all : {false, true}) {
+    Prediction scaled;
+    scaled[o.name].mid = o.mid;
+    for (size_t i = 0; i < (all ? o.mid.size() : 1); ++i) scaled[o.name].mid[i] *= 1.3084;
+    scene.store(scaled);
+    const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
+    EXPECT_EQ(score_of_cause(weighed, "output-scaled") >= 0.7, all);
+    if (!all) continue;
+    EXPECT_NEAR(weighed.by_numbers.at("output-scaled").at(o.name), 1.3084, 1e-3);
+  }
+}
+
 TEST(WeighMeanings, ErrorsThatFallTogetherSayMoreTheMoreThereAre) {
   Variant variant;
   variant.approximate = true;

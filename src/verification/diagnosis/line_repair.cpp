@@ -9,6 +9,7 @@
 #include "src/base/mutation/mutation.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/opcode.h"
+#include "src/verification/diagnosis/guarding_ops.h"
 #include "src/verification/diagnosis/processor_time.h"
 
 namespace assay {
@@ -21,12 +22,14 @@ using vm::OpChange;
 using Changes = std::map<size_t, std::vector<OpChange>>;
 
 /// The less a change says the sooner it is tried, and named.
-enum Simplicity { kChoice, kTerm, kStep, kRegister };
+enum Simplicity { kChoice, kBound, kTerm, kStep, kRegister };
+/// How much later it is tried.
+constexpr double kLater[] = {0, 0.05, 0.25, 0.5, 0.75};
 /// Registers that are tried in the place of one.
 constexpr size_t kOthers = 32;
 /// What mends less is no repair.
 constexpr double kMends = 0.7;
-constexpr double kOfSuspicion = 1;
+constexpr double kOfSameLine = 0.03;
 constexpr size_t kLongestPath = 1000;
 constexpr double kAfterWhole = 1;  // seconds
 constexpr double kLeastWeight = 0.1;
@@ -37,8 +40,8 @@ struct Candidate {
   OpChange change;
   int simplicity = kChoice;
   double suspicion = 0;
-  /// What is tried first: a plainer change may be less suspect.
-  double turn() const { return simplicity + kOfSuspicion * (1 - suspicion); }
+  std::string line;
+  double turn = 0;  ///< what is tried first: a plainer change may be less suspect
 };
 
 bool is_predicate(const vm::Use& use) {
@@ -50,7 +53,8 @@ bool is_float(const vm::Use& use) {
 
 /// Ways to change one op, without other registers.
 std::vector<std::pair<OpChange, int>> ways_of(const vm::Code& code, const Op& op,
-                                              const vm::ChangedRuns::Executed& executed, bool floats) {
+                                              const vm::ChangedRuns::Executed& executed, bool floats,
+                                              bool only_guards) {
   std::vector<std::pair<OpChange, int>> ways;
   const size_t at = code.index(op);
   const vm::Signature& signature = code.signature(op);
@@ -66,7 +70,7 @@ std::vector<std::pair<OpChange, int>> ways_of(const vm::Code& code, const Op& op
   if (!executed.times[at]) return ways;
   const Flow flow = signature.flow();
   const bool chooses = flow == Flow::comparison || flow == Flow::logic;
-  if (chooses && !signature.writes.empty() && is_predicate(signature.writes[0]))
+  if (chooses && !only_guards && !signature.writes.empty() && is_predicate(signature.writes[0]))
     add(Of::result, 0, {Instead::zero, Instead::one, Instead::negated}, kChoice);
   for (size_t i = 0; i < signature.reads.size(); ++i) {
     const vm::Use& use = signature.reads[i];
@@ -74,11 +78,17 @@ std::vector<std::pair<OpChange, int>> ways_of(const vm::Code& code, const Op& op
     if (use.purpose == vm::Purpose::address) {
       add(Of::source, i, {Instead::next, Instead::previous}, kStep);
     } else if (is_predicate(use)) {
-      add(Of::source, i, {Instead::zero, Instead::one, Instead::negated}, kChoice);
+      if (!only_guards) add(Of::source, i, {Instead::zero, Instead::one, Instead::negated}, kChoice);
     } else if (flow == Flow::arithmetic && is_float(use)) {
       if (floats) add(Of::source, i, {Instead::zero, Instead::one, Instead::negated}, kTerm);
-    } else if (flow == Flow::integer || flow == Flow::comparison || flow == Flow::shift ||
-               flow == Flow::logic) {
+    } else if (flow == Flow::comparison) {
+      // One more on one side is one less on the other. Of what is wrong of bounds one is the likeliest.
+      if (is_float(use)) continue;
+      add(Of::source, i, {Instead::zero}, kStep);
+      if (i + 1 == signature.reads.size() || is_predicate(signature.reads[i + 1]) ||
+          signature.reads[i + 1].slot == vm::no_slot)
+        add(Of::source, i, {Instead::next, Instead::previous}, kBound);
+    } else if (flow == Flow::integer || flow == Flow::shift || flow == Flow::logic) {
       if (!is_float(use)) add(Of::source, i, {Instead::zero, Instead::next, Instead::previous}, kStep);
     } else if (flow == Flow::copy && use.cell == vm::Cell::word) {
       if (floats) add(Of::source, i, {Instead::zero}, kTerm);
@@ -206,11 +216,10 @@ class Search {
       if (!runs_.executed(launch).times.empty()) gather(launch);
     add_common();
     for (Queue& queue : queues_) {
+      take_turns(queue.open);
       double sum = 0;
       for (const Candidate& c : queue.open) sum += c.suspicion;
       queue.weight = kLeastWeight + sum / std::max<double>(1, static_cast<double>(queue.open.size()));
-      std::stable_sort(queue.open.begin(), queue.open.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.turn() < b.turn(); });
     }
     while (!is_over()) {
       Queue* least = nullptr;
@@ -244,6 +253,16 @@ class Search {
       add_registers(queue.launch, queue.by_suspicion[--queue.ops_left], queue);
     }
     return queue.next < queue.open.size();
+  }
+
+  /// Lines take turns, the more suspect ones more often.
+  static void take_turns(std::vector<Candidate>& open) {
+    const auto by_turn = [](const Candidate& a, const Candidate& b) { return a.turn < b.turn; };
+    for (Candidate& c : open) c.turn = kLater[c.simplicity] + 1 - c.suspicion;
+    std::stable_sort(open.begin(), open.end(), by_turn);
+    std::map<std::string, int> of_line;
+    for (Candidate& c : open) c.turn += kOfSameLine * of_line[c.line]++;
+    std::stable_sort(open.begin(), open.end(), by_turn);
   }
 
   /// By op. What only decides (integers, predicates, guards) is as suspect as what it decides, on average.
@@ -291,6 +310,7 @@ class Search {
     Queue& queue = queues_.emplace_back();
     queue.launch = launch, queue.ops_left = code.ops.size();
     const std::vector<double> suspicion = suspicions(code, executed);
+    const std::set<size_t> merely = merely_guarding(code);
     for (size_t at = 0; at < code.ops.size(); ++at) queue.by_suspicion.push_back(at);
     std::stable_sort(queue.by_suspicion.begin(), queue.by_suspicion.end(),
                      [&](size_t a, size_t b) { return suspicion[a] < suspicion[b]; });
@@ -303,21 +323,21 @@ class Search {
           fmt::format("{}:{}", where.file, where.line > 0 ? where.line : -where.ptx_line);
       std::string chain = line;
       for (const std::string& frame : where.frames) chain += " " + frame;
-      for (const auto& [change, simplicity] : ways_of(code, op, executed, floats)) {
+      for (const auto& [change, simplicity] : ways_of(code, op, executed, floats, merely.contains(at))) {
         const Key key{chain, instruction_of(code, op)->opcode, static_cast<int>(change.of), change.source,
                       static_cast<int>(change.instead)};
         const auto [known, is_new] = of_key.try_emplace(key, queue.open.size());
-        if (is_new) queue.open.push_back({{}, launch, at, change, simplicity, suspicion[at]});
+        if (is_new) queue.open.push_back({{}, launch, at, change, simplicity, suspicion[at], line});
         queue.open[known->second].changes[launch].push_back(change);
         Key common = key;
         std::get<0>(common) = line;
         Candidate& everywhere =
-            common_.try_emplace(common, Candidate{{}, launch, at, change, simplicity, suspicion[at]})
+            common_.try_emplace(common, Candidate{{}, launch, at, change, simplicity, suspicion[at], line})
                 .first->second;
         everywhere.changes[launch].push_back(change);
         chains_[common].insert(fmt::format("{} {}", launch, chain));
       }
-      if (executed.times[at]) add_readers(code, launch, at, chain, suspicion, of_key, queue);
+      if (executed.times[at]) add_readers(code, launch, at, line, chain, suspicion, of_key, queue);
     }
   }
   void add_registers(size_t launch, size_t at, Queue& queue) {
@@ -335,13 +355,14 @@ class Search {
       if (is_float(use) && !floats) continue;
       for (const vm::Slot by : others_for(all, use, at)) {
         const OpChange change{OpChange::Of::source, at, i, Instead::another, by};
-        queue.open.push_back({{{launch, {change}}}, launch, at, change, kRegister, 0});
+        queue.open.push_back({{{launch, {change}}}, launch, at, change, kRegister, 0, ""});
       }
     }
   }
   /// All that a line reads of one integer register, a loop's bound that is tested in several ways.
-  void add_readers(const vm::Code& code, size_t launch, size_t at, const std::string& chain,
-                   const std::vector<double>& suspicion, std::map<Key, size_t>& of_key, Queue& queue) {
+  void add_readers(const vm::Code& code, size_t launch, size_t at, const std::string& line,
+                   const std::string& chain, const std::vector<double>& suspicion,
+                   std::map<Key, size_t>& of_key, Queue& queue) {
     const vm::Signature& signature = code.signatures[at];
     const Flow flow = signature.flow();
     if (flow != Flow::integer && flow != Flow::comparison && flow != Flow::shift &&
@@ -356,7 +377,7 @@ class Search {
         const Key key{chain, "all", static_cast<int>(OpChange::Of::source), use.slot,
                       static_cast<int>(instead)};
         const auto [known, is_new] = of_key.try_emplace(key, queue.open.size());
-        if (is_new) queue.open.push_back({{}, launch, at, change, kStep, suspicion[at]});
+        if (is_new) queue.open.push_back({{}, launch, at, change, kStep, suspicion[at], line});
         queue.open[known->second].changes[launch].push_back(change);
       }
     }
@@ -465,9 +486,7 @@ class Search {
 
 std::vector<Repair> find_repairs(vm::ChangedRuns& runs, const SourceText& source,
                                  const RepairSearch& search) {
-  Search s(runs, source, search);
-  auto r = s.find();
-  return r;
+  return Search(runs, source, search).find();
 }
 
 }  // namespace assay

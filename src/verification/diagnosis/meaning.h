@@ -17,6 +17,10 @@
 
 namespace assay {
 
+/// Numbers that a variant takes from the run, by what they multiply ("dk", or empty): another run has to give
+/// the same.
+using Numbers = std::map<std::string, double>;
+
 /// One way in which a defect may show.
 struct Variant {
   std::string text;  ///< "the gate of head 0 for every head"
@@ -28,6 +32,7 @@ struct Variant {
   bool approximate = false;
   /// What `predict` found out by fitting, appended to the text.
   std::shared_ptr<std::string> fitted;
+  std::shared_ptr<Numbers> numbers;  ///< of that, what has no meaning of its own
   /// Where it changes one input: that, for changes to a block of its channels.
   std::string input = {};
   std::function<Tensor(const Tensor&)> change = {};
@@ -89,10 +94,11 @@ struct Weighed {
   std::vector<Diagnosis> fitting;
   WrongBy by = WrongBy::unknown;
   int64_t tried = 0, left = 0;
-  double bits = 0;                   ///< surprise (Fit::bits) of the best
-  std::set<std::string> by_little;   ///< roundings whose fit may well be chance
-  std::set<std::string> by_nothing;  ///< causes whose fit is no surprise at all
-  std::map<std::string, std::string> about;  ///< of causes that change one input: its name
+  double bits = 0;                            ///< surprise (Fit::bits) of the best
+  std::set<std::string> by_little;            ///< roundings whose fit may well be chance
+  std::set<std::string> by_nothing;           ///< causes whose fit is no surprise at all
+  std::map<std::string, Numbers> by_numbers;  ///< causes that fit by numbers which this run gave
+  std::map<std::string, std::string> about;   ///< of causes that change one input: its name
 };
 Weighed weigh_meanings(const FailingRun&, double seconds, WrongBy = WrongBy::unknown);
 

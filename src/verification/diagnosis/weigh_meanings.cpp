@@ -21,6 +21,7 @@ struct Best {
   Fit fit;
   double score = 0;
   double bits = 0;  ///< of the fit and the variant
+  Numbers numbers;
 };
 
 std::string ratio_text(double ratio) {
@@ -73,12 +74,16 @@ double seconds_of_thread() {
 /// Keeps the better one.
 void weigh_fit(const Fit& fit, const Variant& variant, double share, double choices, const std::string& more,
                Best& best) {
+  // A number that makes one element right is a choice among as many as one element proves.
+  if (variant.numbers)
+    choices *= std::exp2(kMostBitsOfElement * static_cast<double>(variant.numbers->size()));
   double score = share * best.meaning->prior * score_of(fit, variant, choices);
   if (fit.refuting > 0) score = std::min(score, kRefuted);
   if (!(score > best.score)) return;
   best.text = variant.text + (variant.fitted ? *variant.fitted : "") + more;
   best.input = variant.input;
   best.fit = fit, best.score = score, best.bits = fit.bits + variant.bits;
+  best.numbers = variant.numbers ? *variant.numbers : Numbers{};
 }
 
 void try_variant(const FailingRun& run, const Variant& variant, double alike, Best& best) {
@@ -183,6 +188,8 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   for (const Best& best : bests)
     if (best.meaning->rounding && best.bits < kLittle)
       weighed.by_little.insert(std::string(best.meaning->name));
+  for (const Best& best : bests)
+    if (!best.numbers.empty()) weighed.by_numbers[std::string(best.meaning->name)] = best.numbers;
   for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) {
     weighed.fitting.push_back(describe(bests[i], !run.on_reals.empty()));
     if (!bests[i].input.empty()) weighed.about[weighed.fitting.back().cause] = bests[i].input;

@@ -100,27 +100,63 @@ bool is_degenerate(const Case& c) {
 bool is_decided(const Weighed& w, const Case& c) {
   if (w.fitting.empty() || w.fitting.front().score < kSure || w.bits < kSurelyNoChance || is_degenerate(c))
     return false;
+  if (w.by_numbers.contains(w.fitting.front().cause)) return false;  // until another run gives them again
   return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
 }
 
 /// What further cases say, each by its text.
 using OnFurther = std::vector<std::pair<std::string, Weighed>>;
 
-/// A cause's score over all further cases, 0 where it does not fit.
-double mean_score(const OnFurther& further, const std::string& cause) {
+/// Further apart than rounding takes a number that two runs have in common.
+constexpr double kSameNumber = 0x1p-8;
+
+const Numbers& numbers_of(const Weighed& weighed, const std::string& cause) {
+  static const Numbers none;
+  const auto found = weighed.by_numbers.find(cause);
+  return found == weighed.by_numbers.end() ? none : found->second;
+}
+/// Do two runs give the cause the same numbers? A factor that is another one in every run is no explanation.
+bool agree(const Numbers& a, const Numbers& b) {
+  return std::all_of(a.begin(), a.end(), [&](const auto& number) {
+    const auto other = b.find(number.first);
+    return other == b.end() ||
+           std::fabs(number.second - other->second) <= kSameNumber * std::fabs(number.second);
+  });
+}
+/// Of all runs those whose numbers most others give as well count for the cause.
+struct Agreement {
+  Numbers numbers;
+  size_t runs = 0;
+};
+Agreement agreement_on(const std::string& cause, const Weighed& own, const OnFurther& further) {
+  Agreement best{numbers_of(own, cause), 0};
+  std::vector<const Numbers*> all{&numbers_of(own, cause)};
+  for (const auto& [text, weighed] : further) all.push_back(&numbers_of(weighed, cause));
+  for (const Numbers* numbers : all) {
+    const auto same = static_cast<size_t>(
+        std::count_if(all.begin(), all.end(), [&](const Numbers* other) { return agree(*numbers, *other); }));
+    if (same > best.runs) best = {*numbers, same};
+  }
+  return best;
+}
+
+/// A cause's score over all further cases, 0 where it does not fit or only by other numbers.
+double mean_score(const OnFurther& further, const std::string& cause, const Numbers& numbers) {
   double sum = 0;
   for (const auto& [text, weighed] : further)
     for (const Diagnosis& d : weighed.fitting)
-      if (d.cause == cause) sum += d.score;
+      if (d.cause == cause && agree(numbers, numbers_of(weighed, cause))) sum += d.score;
   return sum / static_cast<double>(further.size());
 }
 
-void append_evidence(const OnFurther& further, Diagnosis& to) {
+void append_evidence(const OnFurther& further, const Numbers& numbers, Diagnosis& to) {
   for (const auto& [text, weighed] : further) {
     const auto same = std::find_if(weighed.fitting.begin(), weighed.fitting.end(),
                                    [&](const Diagnosis& f) { return f.cause == to.cause; });
     if (same == weighed.fitting.end())
       to.against.push_back(fmt::format("it does not fit {}", text));
+    else if (!agree(numbers, numbers_of(weighed, to.cause)))
+      to.against.push_back(fmt::format("by another number on {}: {}", text, same->explanation));
     else
       to.evidence.push_back(fmt::format("on {}: {}", text, same->evidence.front()));
   }
@@ -130,8 +166,10 @@ void append_evidence(const OnFurther& further, Diagnosis& to) {
 void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
   if (further.empty()) return;
   for (Diagnosis& d : own.fitting) {
-    append_evidence(further, d);
-    d.score = (1 - kFurther) * d.score + kFurther * mean_score(further, d.cause);
+    const Numbers numbers = agreement_on(d.cause, own, further).numbers;
+    append_evidence(further, numbers, d);
+    const double here = agree(numbers, numbers_of(own, d.cause)) ? d.score : 0;
+    d.score = (1 - kFurther) * here + kFurther * mean_score(further, d.cause, numbers);
   }
   for (const auto& [text, weighed] : further) {
     own.tried += weighed.tried, own.left += weighed.left;
@@ -145,9 +183,10 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
                                      [&](const Diagnosis& d) { return d.cause == f.cause; });
       if (known) continue;
       Diagnosis d = f;
-      d.score = mean_score(further, d.cause) * (own_is_silent ? kFurtherAlone : kFurther);
+      const Numbers numbers = agreement_on(d.cause, own, further).numbers;
+      d.score = mean_score(further, d.cause, numbers) * (own_is_silent ? kFurtherAlone : kFurther);
       d.evidence.clear(), d.against.clear();
-      append_evidence(further, d);
+      append_evidence(further, numbers, d);
       own.fitting.push_back(std::move(d));
     }
   }

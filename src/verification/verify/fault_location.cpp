@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -28,9 +30,11 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 4;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
+/// Of what mends all: a slip in the source would be no more. What is less plain may only undo it.
+constexpr int kPlain = 2;
 /// In so small an output many changes mend what is wrong.
 constexpr size_t kFewElements = 8;
 constexpr std::string_view kAllRight = "all elements are right";
@@ -90,6 +94,7 @@ bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
 /// decide.
 struct RepairedLines {
   std::vector<SuspectLine> whole, partial, used, decided;
+  int plainest = INT_MAX;  ///< Repair::simplicity of what mends all
 };
 
 RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t elements) {
@@ -98,6 +103,7 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
     if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
     const bool surprising = elements > kFewElements || repair.simplicity == 0;
     if (repair.left == 0 && surprising) {
+      lines.plainest = std::min(lines.plainest, repair.simplicity);
       lines.whole.push_back({repair.at, fmt::format("with {} {}", repair.change, kAllRight)});
       if (repair.decides)
         lines.decided.push_back({*repair.decides, fmt::format("what it computes depends on it: with {} {}",
@@ -138,8 +144,25 @@ std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector
   return lines;
 }
 
+/// How near a line is to one whose values explain what is wrong: 1 there, half of it some lines away. What is
+/// missing, or was decided, stands around it and has no part in its values.
+double nearness(const SourceLocation& where, const std::vector<SuspectLine>& lines) {
+  constexpr double kHalf = 4;  // lines
+  constexpr double kOfRank = 0.95;
+  double nearest = 0, most = 1;
+  for (const SuspectLine& line : lines) {
+    const SourceLocation& other = line.at.where;
+    if (where.line > 0 && other.file == where.file)
+      nearest = std::max(nearest, most * std::exp2(-std::abs(other.line - where.line) / kHalf));
+    most *= kOfRank;
+  }
+  return nearest;
+}
+
+/// `near`: lines that explain what is wrong.
 std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions& machine,
-                               const SuspectLines& suspects, double seconds) {
+                               const SuspectLines& suspects, const std::vector<SuspectLine>& near,
+                               double seconds) {
   const SourceText source(told.program.name);
   vm::ChangedRuns runs(told.program, told.inputs, machine);
   if (!runs.can_run()) return {};
@@ -151,9 +174,10 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
   size_t wrong = 0, right = 0;  // slices
   for (const auto& [site, behind] : suspects.behind)
     wrong = std::max<size_t>(wrong, behind.wrong), right = std::max<size_t>(right, behind.right);
-  search.suspicion = [&suspects, wrong, right](const ptx::Module* module, int32_t function, int32_t at) {
+  search.suspicion = [&suspects, &near, wrong, right](const ptx::Module* module, int32_t function,
+                                                      int32_t at) {
     const auto known = suspects.behind.find({module, function, at});
-    if (known == suspects.behind.end()) return 0.0;
+    if (known == suspects.behind.end()) return nearness(location_of(*module, function, at), near);
     const double of_wrong = known->second.wrong / std::max(1.0, static_cast<double>(wrong));
     const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
     return of_wrong / (of_wrong + of_right + 0.01);
@@ -190,36 +214,9 @@ struct Located {
 Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
   const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
                                               std::min(kOfSlices, seconds));
-  const std::vector<Repair> repairs = repairs_of(told, machine, suspects, std::min(kOfRepairs, seconds));
+  const std::vector<Repair> repairs =
+      repairs_of(told, machine, suspects, suspects.likeliest, std::min(kOfRepairs, seconds));
   return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest, suspects.alone};
-}
-
-/// The same without optimisation: there a statement that has no instruction of its own any more is still
-/// seen. Changes are tried where `mended` says that none has mended the optimised program. None where the
-/// fault is not in both.
-std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& told, bool mended,
-                                       const vm::MachineOptions& machine, double seconds) {
-  const auto plain = told.with(kernel.plainly(told.program), machine);
-  if (!plain) return std::nullopt;
-  const SuspectLines suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(),
-                                              Values::telling, std::min(kOfSlices, seconds));
-  std::vector<Repair> repairs;
-  if (!mended) repairs = repairs_of(*plain, machine, suspects, std::min(kOfRepairs, seconds));
-  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.alone};
-  RepairedLines& repaired = found.repaired;
-  const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
-  const auto tell = [](SuspectLine& line) {
-    line.reason = "compiled without optimisation, " + line.reason;
-    line.at.where.ptx_line = 0;  // of another text than the kernel's
-  };
-  for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided}) {
-    std::erase_if(*lines, std::not_fn(of_the_source));
-    for (SuspectLine& line : *lines) tell(line);
-  }
-  std::erase_if(found.alone, [&](const auto& line) { return !of_the_source(line.second); });
-  for (auto& [input, line] : found.alone) tell(line);
-  return found;
 }
 
 /// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
@@ -243,18 +240,51 @@ std::vector<SuspectLine> fused(const std::vector<SuspectLine>& first,
   return lines;
 }
 
+/// The same without optimisation: there a statement that has no instruction of its own any more is still
+/// seen. Changes are tried where no plain one has mended the optimised program. None where the fault is not
+/// in both.
+std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& told,
+                                       const Located& optimised, const vm::MachineOptions& machine,
+                                       double seconds) {
+  const auto plain = told.with(kernel.plainly(told.program), machine);
+  if (!plain) return std::nullopt;
+  const SuspectLines suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(),
+                                              Values::telling, std::min(kOfSlices, seconds));
+  std::vector<Repair> repairs;
+  if (optimised.repaired.plainest > kPlain)
+    repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects),
+                         std::min(kOfPlainRepairs, seconds));
+  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.alone};
+  RepairedLines& repaired = found.repaired;
+  const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
+  const auto tell = [](SuspectLine& line) {
+    line.reason = "compiled without optimisation, " + line.reason;
+    line.at.where.ptx_line = 0;  // of another text than the kernel's
+  };
+  for (std::vector<SuspectLine>* lines :
+       {&found.suspects, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided}) {
+    std::erase_if(*lines, std::not_fn(of_the_source));
+    for (SuspectLine& line : *lines) tell(line);
+  }
+  std::erase_if(found.alone, [&](const auto& line) { return !of_the_source(line.second); });
+  for (auto& [input, line] : found.alone) tell(line);
+  return found;
+}
+
 /// Of both programs. A change that makes everything right was tried, whichever of them it was tried on. Of
 /// what explains neither knows more: without optimisation no statement is missing, but copies and conversions
 /// of many explain alike.
 std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) {
-  RepairedLines repaired = optimised.repaired;
+  const bool plainer = plain.repaired.plainest < optimised.repaired.plainest;
+  RepairedLines repaired = plainer ? plain.repaired : optimised.repaired;
+  const RepairedLines& other = plainer ? optimised.repaired : plain.repaired;
   const auto join = [](std::vector<SuspectLine>& to, const std::vector<SuspectLine>& more) {
     to.insert(to.end(), more.begin(), more.end());
   };
-  join(repaired.whole, plain.repaired.whole);
-  join(repaired.used, plain.repaired.used);
-  join(repaired.decided, plain.repaired.decided);
-  join(repaired.partial, plain.repaired.partial);
+  join(repaired.whole, other.whole);
+  join(repaired.used, other.used);
+  join(repaired.decided, other.decided);
+  join(repaired.partial, other.partial);
   return ranked(repaired, fused(plain.suspects, optimised.suspects));
 }
 
@@ -288,8 +318,7 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   std::optional<Located> plain;
   std::string untried;
   try {
-    if (kernel.plainly)
-      plain = located_plainly(kernel, told, !optimised.repaired.whole.empty(), machine, seconds);
+    if (kernel.plainly) plain = located_plainly(kernel, told, optimised, machine, seconds);
   } catch (const CannotCompile& e) {
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }

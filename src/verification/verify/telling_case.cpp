@@ -102,6 +102,17 @@ std::optional<TellingCase> told_by(const Case& c, const Kernel& kernel, const Te
   return t.wrong.empty() ? std::nullopt : std::optional(std::move(t));
 }
 
+/// The same without gradients where that is wrong already: behind its values stands less.
+TellingCase plainer(TellingCase told, const Kernel& kernel, const vm::MachineOptions& machine) {
+  Case forward = told.resolved.case_;
+  forward.direction = Direction::forward, forward.final_state_gradient = false;
+  try {
+    if (auto without = told_by(forward, kernel, nullptr, machine)) return std::move(*without);
+  } catch (const BadInput&) {  // it has gradients alone
+  }
+  return told;
+}
+
 }  // namespace
 
 std::vector<bool> TellingCase::wrong_elements(const std::string& output) const {
@@ -222,7 +233,8 @@ std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel
   for (const Case& candidate : telling_cases(c, kernel, find_operator(kernel.operator_name))) {
     if (processor_seconds() - start > seconds) break;
     try {
-      if (auto told = told_by(candidate, kernel, nullptr, machine)) return told;
+      if (auto told = told_by(candidate, kernel, nullptr, machine))
+        return runs_backward(candidate) ? plainer(std::move(*told), kernel, machine) : std::move(told);
     } catch (const BadInput&) {
       continue;  // outside what the kernel takes
     }

@@ -57,14 +57,17 @@ std::vector<Variant> times(const FailingRun& run, double factor, const char* tex
            }}};
 }
 
-std::string constant_text(const FailingRun& run, double c) {
+/// Of a factor; "2" where it is one of those that kernels have, which `known` says.
+std::string constant_text(const FailingRun& run, double c, bool& known) {
   const double s = run.problem.scale;
-  const std::pair<double, const char*> known[] = {
+  const std::pair<double, const char*> constants[] = {
       {kLn2, "ln 2"},     {1 / kLn2, "1/ln 2"},          {s, "the scale"},
       {1 / s, "1/scale"}, {s * s, "the scale's square"}, {2, "2"},
       {0.5, "1/2"}};
-  for (const auto& [value, name] : known)
+  known = true;
+  for (const auto& [value, name] : constants)
     if (std::fabs(c / value - 1) < 0x1p-8) return fmt::format("{:.6g}, {}", c, name);
+  known = false;
   return fmt::format("{:.6g}", c);
 }
 
@@ -84,21 +87,28 @@ double factor_of(const FailingRun& run, const OutputComparison& o) {
 
 std::vector<Variant> scaled(const FailingRun& run) {
   std::string text;
-  for (const OutputComparison* o : run.wrong())
-    text += fmt::format("{}{} times {}", text.empty() ? "" : ", ", o->name,
-                        constant_text(run, factor_of(run, *o)));
-  return {{text,
-           [&run] {
-             return made_over(run, [&](const OutputComparison& o, PredictedOutput right) {
-               const double c = factor_of(run, o);
-               for (double& x : right.mid) x *= c;
-               for (size_t i = 0; i < right.mid.size(); ++i)
-                 right.bound[i] =
-                     right.bound[i] * std::max(1.0, std::fabs(c)) + left_by_fit(run, o.name, right.mid[i]);
-               return right;
-             });
-           },
-           256}};
+  const auto numbers = std::make_shared<Numbers>();
+  for (const OutputComparison* o : run.wrong()) {
+    const double factor = factor_of(run, *o);
+    bool known = false;
+    text +=
+        fmt::format("{}{} times {}", text.empty() ? "" : ", ", o->name, constant_text(run, factor, known));
+    if (!known) numbers->emplace(o->name, factor);
+  }
+  Variant variant{text,
+                  [&run] {
+                    return made_over(run, [&](const OutputComparison& o, PredictedOutput right) {
+                      const double c = factor_of(run, o);
+                      for (double& x : right.mid) x *= c;
+                      for (size_t i = 0; i < right.mid.size(); ++i)
+                        right.bound[i] = right.bound[i] * std::max(1.0, std::fabs(c)) +
+                                         left_by_fit(run, o.name, right.mid[i]);
+                      return right;
+                    });
+                  },
+                  256};
+  if (!numbers->empty()) variant.numbers = numbers;
+  return {std::move(variant)};
 }
 
 /// Element at index i of `axis` has the value of index `from`.

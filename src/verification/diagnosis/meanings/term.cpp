@@ -13,8 +13,8 @@
 namespace assay {
 namespace {
 
-/// Weights are fitted; a number that means something costs fewer choices than any other.
-constexpr double kKnownWeights = 16, kAnyWeight = 1024;
+/// Weights are fitted; one that means nothing costs what Numbers do besides.
+constexpr double kWeights = 16;
 constexpr double kClose = 0x1p-9, kLargest = 64;
 /// What the bounds of a term's factors leave out.
 constexpr double kRounding = 0x1p-20;
@@ -144,7 +144,7 @@ std::string weight_text(const FailingRun& run, double weight, bool& known) {
 /// Each wrong output that has the term, with it reweighed; none where the weight is 1, or 0 and other
 /// meanings say that.
 std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction& term, bool may_miss,
-                                         bool only_known, std::string& text) {
+                                         bool only_known, std::string& text, Numbers& numbers) {
   Prediction p = reference_prediction(run);
   std::map<std::string, std::string> said;
   for (const OutputComparison* o : run.wrong()) {
@@ -155,6 +155,7 @@ std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction
     bool known = true;
     const std::string how = weight_text(run, 1 + *excess, known);
     if (known != only_known) return std::nullopt;
+    if (!known) numbers[o->name] = 1 + *excess;
     PredictedOutput& out = p.at(o->name);
     for (size_t i = 0; i < out.mid.size(); ++i) {
       const double more = *excess * found->second.mid[i];
@@ -175,16 +176,17 @@ std::vector<Variant> reweighed_terms(const FailingRun& run) {
     const auto once = std::make_shared<std::optional<std::optional<Prediction>>>();
     for (const bool known : {true, false}) {
       const auto text = std::make_shared<std::string>();
+      const auto numbers = std::make_shared<Numbers>();
       Variant variant{term.text + " enters",
-                      [&run, term, known, text, once] {
-                        text->clear();
+                      [&run, term, known, text, numbers, once] {
+                        text->clear(), numbers->clear();
                         if (!*once) *once = term.value();
                         const std::optional<Prediction>& value = **once;
-                        return value ? reweighed_term(run, *value, term.may_miss, known, *text)
+                        return value ? reweighed_term(run, *value, term.may_miss, known, *text, *numbers)
                                      : std::nullopt;
                       },
-                      known ? kKnownWeights : kAnyWeight};
-      variant.fitted = text;
+                      kWeights};
+      variant.fitted = text, variant.numbers = numbers;
       v.push_back(std::move(variant));
     }
   }

@@ -91,7 +91,8 @@ std::vector<Variant> twice(const FailingRun& run) {
 }
 
 /// The reference minus `weight` times what one token's write gives, the weight fitted to the wrong elements.
-std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, std::string& text) {
+std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, std::string& text,
+                                    Numbers& numbers) {
   const auto without = evaluate_schedule(run, schedule_of(run, [&](const TokenPlace& p) {
                                            return Events{{p.row, at.holds(p) ? -1 : p.row, p.row}};
                                          }));
@@ -117,6 +118,7 @@ std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, st
   const bool dropped_or_twice = std::fabs(weight + 1) < 0x1p-9 || std::fabs(weight - 1) < 0x1p-9;
   if (std::fabs(weight) > 64 || dropped_or_twice) return std::nullopt;
   text = fmt::format(" {:.6g}", 1 + weight);
+  numbers[""] = 1 + weight;
   Prediction other = combine(1 + weight, p, -weight, *without);
   for (auto& [name, output] : other)
     for (size_t i = 0; i < output.mid.size(); ++i)
@@ -129,9 +131,11 @@ std::vector<Variant> scaled_token(const FailingRun& run) {
   if (!is_schedulable(run) || !is_linear(run)) return v;
   for (const Pattern& at : single_tokens(run, kMostSingles)) {
     const auto weight = std::make_shared<std::string>();
+    const auto numbers = std::make_shared<Numbers>();
     Variant variant{fmt::format("the term written {} has the weight", at.text),
-                    [&run, at, weight] { return reweighed(run, at, *weight); }, 16 * at.choices};
-    variant.fitted = weight;
+                    [&run, at, weight, numbers] { return reweighed(run, at, *weight, *numbers); },
+                    at.choices};
+    variant.fitted = weight, variant.numbers = numbers;
     variant.sweep = true;
     v.push_back(std::move(variant));
   }
