@@ -90,13 +90,15 @@ double along(const FailingRun& run, const Prediction& from, const Prediction& to
 
 /// Every log decay times one factor, fitted to the wrong elements by Gauss's and Newton's method, the derivative
 /// a difference. None where no factor from 1/16 to 16 is found.
-std::optional<Prediction> scaled_by_fit(const FailingRun& run, const std::string& gate, std::string& text) {
+std::optional<Prediction> scaled_by_fit(const FailingRun& run, const std::string& gate, std::string& text,
+                                        double& factor) {
   constexpr double kStep = 0x1p-12, kFound = 0x1p-20, kMost = 16;
   constexpr int kSteps = 8;
   const auto at = [&](double factor) {
     return evaluate_with(run, gate, times(factor)(run.inputs().at(gate)));
   };
-  double factor = 1, change = 1;
+  factor = 1;
+  double change = 1;
   std::optional<Prediction> here = reference_prediction(run);
   for (int step = 0; step < kSteps && std::fabs(change) > kFound; ++step) {
     const std::optional<Prediction> there = at(factor * (1 + kStep));
@@ -118,9 +120,12 @@ std::vector<Variant> gate_scaled(const FailingRun& run) {
   constexpr double kChoices = 16;  // of the factor, as of a term's weight
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
     const auto factor = std::make_shared<std::string>();
-    Variant variant{fmt::format("{} enters times", name),
-                    [&run, name, factor] { return scaled_by_fit(run, name, *factor); }, kChoices};
-    variant.fitted = factor, variant.input = name, variant.sweep = true;
+    const auto numbers = std::make_shared<Numbers>();
+    Variant variant{
+        fmt::format("{} enters times", name),
+        [&run, name, factor, numbers] { return scaled_by_fit(run, name, *factor, (*numbers)[name]); },
+        kChoices};
+    variant.fitted = factor, variant.numbers = numbers, variant.input = name, variant.sweep = true;
     v.push_back(std::move(variant));
   });
 }
