@@ -165,6 +165,7 @@ SizedArgument sized(const ArgumentSpec& spec, const Case& c) {
   SizedArgument argument{.spec = spec};
   argument.shape.name = spec.name;
   argument.shape.dtype = dtype_of(c, spec);
+  argument.shape.axes.reserve(spec.axes.size());
   for (const auto axis : spec.axes) argument.shape.axes.push_back({std::string(axis), sizes.of(axis)});
   return argument;
 }

@@ -106,9 +106,9 @@ double decode(Dtype dtype, uint64_t bits) {
   if (exponent == 31)
     magnitude = fraction ? std::nan("") : HUGE_VAL;
   else if (exponent == 0)
-    magnitude = scale_by_power_of_two(fraction, -24);
+    magnitude = fraction * 0x1p-24;
   else
-    magnitude = scale_by_power_of_two(1024 + fraction, exponent - 25);
+    magnitude = (1024 + fraction) * std::bit_cast<double>(static_cast<uint64_t>(exponent - 25 + 1023) << 52);
   return negative ? -magnitude : magnitude;
 }
 
@@ -128,6 +128,28 @@ double round_to(Dtype dtype, double x) {
                                                 : std::copysign(std::fabs(rounded), x);
 }
 
+namespace {
+
+/// Exponent and fraction of a double's magnitude, rounded once, half to even. The exponent is one less than
+/// the number that is kept has, as its leading bit is added to it; so is a carry. Below the least exponent
+/// more bits go, and the exponent is zero.
+uint64_t rounded_magnitude(const Format& f, uint64_t magnitude) {
+  constexpr int kBias = 1023, kFraction = 52;
+  const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << (f.precision - 1);
+  const int exponent = static_cast<int>(magnitude >> kFraction) - kBias;
+  if (exponent > f.max_exponent) return infinity;
+  const int below = std::max(f.min_exponent - exponent, 0), shift = kFraction - (f.precision - 1) + below;
+  if (shift > kFraction + 1) return 0;  // less than half of the smallest, a double's subnormals too
+  const uint64_t significand = (magnitude & ((uint64_t{1} << kFraction) - 1)) | uint64_t{1} << kFraction,
+                 kept = significand >> shift, cut = significand & ((uint64_t{1} << shift) - 1),
+                 half = uint64_t{1} << (shift - 1);
+  const uint64_t rounded = kept + (cut > half || (cut == half && (kept & 1)));
+  const uint64_t above = below ? 0 : static_cast<uint64_t>(exponent - f.min_exponent);
+  return std::min((above << (f.precision - 1)) + rounded, infinity);
+}
+
+}  // namespace
+
 uint64_t encode(Dtype dtype, double value) {
   switch (dtype) {
     case Dtype::fp64:
@@ -141,20 +163,12 @@ uint64_t encode(Dtype dtype, double value) {
     default:
       break;
   }
-  const Format& f = format(dtype);
   if (std::isnan(value)) return dtype == Dtype::fp16 ? 0x7fff : dtype == Dtype::bf16 ? 0x7fff : 0x7fffffff;
-  const double r = round_to(dtype, value);
-  if (dtype != Dtype::fp16) {
-    const uint32_t word = std::bit_cast<uint32_t>(static_cast<float>(r));  // exact: r fits fp32
-    return dtype == Dtype::bf16 ? word >> 16 : word;
-  }
-  const uint64_t sign = std::signbit(r) ? 1u << (f.exponent_bits + stored_fraction_bits(f)) : 0;
-  const double a = std::fabs(r);
-  if (std::isinf(a)) return sign | 0x7c00;
-  if (a < 0x1p-14) return sign | static_cast<uint64_t>(a * 0x1p24);
-  int e;
-  const double m = std::frexp(a, &e);  // a = m 2^e, m in [1/2, 1)
-  return sign | (static_cast<uint64_t>(e + 14) << 10) | (static_cast<uint64_t>(m * 2048) & 1023);
+  if (dtype == Dtype::fp32) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  const Format& f = format(dtype);
+  const uint64_t bits = std::bit_cast<uint64_t>(value), magnitude = bits & ~(uint64_t{1} << 63);
+  const uint64_t word = rounded_magnitude(f, magnitude) | (bits >> 63) << (f.precision - 1 + f.exponent_bits);
+  return dtype == Dtype::tf32 ? word << (stored_fraction_bits(f) - (f.precision - 1)) : word;
 }
 
 double ulp(Dtype dtype, double x) {
