@@ -96,8 +96,8 @@ double offset_of(uint32_t bits) {
   return kOffset * static_cast<double>(std::bit_cast<float>(bits));
 }
 
-/// Constants whose rounding is followed at once.
-constexpr int kParts = 4;
+/// Constants whose rounding is followed at once: a shadow costs more than its parts.
+constexpr int kParts = kMostParts;
 using Cells = ErrorCells;
 
 /// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins
@@ -178,10 +178,17 @@ Pass pass_of(const Program& program, const TensorMap& inputs, const MachineOptio
   return Pass(program, inputs, machine, {.enter = enter, .strict = true, .parts = static_cast<int>(count)});
 }
 
+/// Of the probes by chance: they stand for a sum of errors of unknown sign, each at most as large. That the
+/// largest of seven is below an eighth of their standard deviation, where few errors or many add up, has
+/// probability 0.1^7; what a series leaves out is mostly less than a third of what is allowed for it.
+constexpr int kProbes = 7;
+constexpr double kProbeFactor = 8;
+static_assert(kProbes < kMostParts);
+
 /// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
 /// matrices of norm 1 whose entries' sizes do not.
 Pass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-               const std::vector<Literals>& all_literals, int first) {
+               const std::vector<Literals>& all_literals) {
   const auto enter = [&](size_t i, Pass& pass, ErrorPlan& plan) {
     const Literals& literals = all_literals[i];
     set_parameters(program, i, pass);
@@ -190,18 +197,12 @@ Pass probes_of(const Program& program, const TensorMap& inputs, const MachineOpt
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
         plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
-    plan.first_probe = first;
   };
-  return Pass(program, inputs, machine, {.enter = enter, .strict = true, .parts = kParts});
+  return Pass(program, inputs, machine, {.enter = enter, .strict = true, .parts = kProbes + 1});
 }
 
 /// Is what signs do not lessen more than this share of the output's size somewhere?
 constexpr double kWide = 0x1p-19;
-/// Of the probes by chance: they stand for a sum of errors of unknown sign, each at most as large. That the
-/// largest of seven is below an eighth of their standard deviation, where few errors or many add up, has
-/// probability 0.1^7; what a series leaves out is mostly less than a third of what is allowed for it.
-constexpr int kProbes = 7;
-constexpr double kProbeFactor = 8;
 
 double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
@@ -223,17 +224,16 @@ void narrow(const Program& program, const TensorMap& inputs, const MachineOption
   for (const auto& [name, out] : run.outputs)
     if (is_wide(without_signs[name], out.value))
       first[name].resize(out.value.size()), largest[name].resize(out.value.size());
-  for (int probe = 0; probe <= kProbes && !first.empty(); probe += kParts) {
-    const Pass pass = probes_of(program, inputs, machine, all_literals, probe);
-    for (const auto& [name, tensor] : pass.outputs) {
-      if (!first.contains(name)) continue;
-      pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
-        for (int p = 0; p < kParts && at < Cells::unfollowed; ++p) {
-          double& known = (probe + p == 0 ? first : largest)[name][static_cast<size_t>(flat)];
-          known = std::fmax(known, std::fabs(cells.part(p)[at]));
-        }
-      });
-    }
+  if (first.empty()) return;
+  const Pass pass = probes_of(program, inputs, machine, all_literals);
+  for (const auto& [name, tensor] : pass.outputs) {
+    if (!first.contains(name)) continue;
+    pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
+      for (int p = 0; p <= kProbes && at < Cells::unfollowed; ++p) {
+        double& known = (p == 0 ? first : largest)[name][static_cast<size_t>(flat)];
+        known = std::fmax(known, std::fabs(cells.part(p)[at]));
+      }
+    });
   }
   for (const auto& [name, coherent] : first)
     for (size_t i = 0; i < coherent.size(); ++i) {
