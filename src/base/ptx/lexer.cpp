@@ -12,14 +12,15 @@
 namespace assay::ptx {
 namespace {
 
-/// By character: does it belong to a name, to an opcode.
+/// By character: does it belong to a name, to an opcode; is it a brace, or begins a string or a comment.
 struct Characters {
-  bool name[256] = {}, opcode[256] = {};
+  bool name[256] = {}, opcode[256] = {}, braces[256] = {};
   constexpr Characters() {
     for (int c = 0; c < 256; ++c) {
       name[c] =
           (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
       opcode[c] = name[c] || c == '.' || c == ':';
+      braces[c] = c == '{' || c == '}' || c == '"' || c == '/';
     }
   }
 };
@@ -207,7 +208,9 @@ std::string Lexer::quoted() {
 
 void Lexer::skip_braces() {
   for (int depth = 1; depth > 0;) {
-    const char c = peek();
+    while (position_ < text_.size() && !characters.braces[static_cast<unsigned char>(text_[position_])])
+      ++position_;
+    const char c = peek();  // past a comment
     if (c == '\0') fail("expected '}', got the end of the text");
     if (c == '"') {
       quoted();

@@ -16,8 +16,9 @@ namespace assay::ptx {
 
 class Parser {
  public:
-  /// `apart`: a body that cannot be read refuses its function alone.
-  Parser(std::string_view text, std::string path, bool apart);
+  /// `apart`: a body that cannot be read refuses its function alone. `only`: the bodies of other entries are
+  /// passed over; empty: none is.
+  Parser(std::string_view text, std::string path, bool apart, std::string_view only = {});
   Module module();
 
  private:
@@ -92,6 +93,7 @@ class Parser {
 
   Lexer lex_;
   const bool apart_;
+  const std::string_view only_;
   Module module_;
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/ptx/parse_entry.h"
 #include "src/base/ptx/parser.h"
 #include "src/base/ptx/printable.h"
 #include "src/base/ptx/type.h"
@@ -39,7 +40,8 @@ bool is_source(std::string_view path) {
 
 }  // namespace
 
-Parser::Parser(std::string_view text, std::string path, bool apart) : lex_(text, path), apart_(apart) {
+Parser::Parser(std::string_view text, std::string path, bool apart, std::string_view only)
+    : lex_(text, path), apart_(apart), only_(only) {
   module_.path = std::move(path);
 }
 
@@ -49,6 +51,12 @@ Module parse(std::string_view text, std::string path) {
 
 Module parse_functions(std::string_view text, std::string path) {
   return Parser(text, std::move(path), true).module();
+}
+
+Module parse_entry(std::string_view text, std::string path, std::string_view entry) {
+  // Any body may take the address of a function that the entry calls.
+  const bool calls = text.find(".func") != std::string_view::npos;
+  return Parser(text, std::move(path), true, calls ? std::string_view{} : entry).module();
 }
 
 Module Parser::module() {
@@ -166,6 +174,7 @@ void Parser::function(bool entry) {
       if (!parameter.name.empty() &&
           !parameters_.try_emplace(parameter.name, static_cast<int32_t>(parameters_.size())).second)
         lex_.fail_at(at, "parameter " + parameter.name + " is declared twice");
+  if (entry && !only_.empty() && function_->name != only_) return lex_.skip_braces();
   apart_ ? body_apart() : body();
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
-#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -22,52 +20,13 @@
 namespace assay::vm {
 namespace {
 
+constexpr uint64_t most_held = uint64_t{1} << 30;        // bytes of decoded entries
 constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
 constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
 constexpr uint64_t grid_workspace_bytes = 256;
 constexpr uint64_t largest_together = uint64_t{1} << 30;  // bytes of the blocks of a launch that run together
 constexpr uint32_t largest_cluster = 16;  // blocks, with cudaFuncAttributeNonPortableClusterSizeAllowed
 constexpr uint32_t largest_shared = 227 * 1024;  // bytes per block, the most an sm_90 block may have
-
-/// One module, parsed by the first thread that asks for it; others wait for that module alone.
-struct Cached {
-  std::shared_ptr<const std::string> text;
-  std::string path;
-  std::map<std::string, uint64_t> places;
-  std::mutex mutex;
-  std::shared_ptr<const ptx::Module> module;
-  std::map<std::string, std::shared_ptr<const Code>> entries;
-};
-
-/// Modules by their whole text, the most recently used first.
-struct Cache {
-  static constexpr size_t capacity = 512;  // 1 MB to 5 MB each; all that the kernels have, and some
-  std::mutex mutex;
-  std::list<std::shared_ptr<Cached>> modules;
-};
-
-Cache& cache() {
-  static Cache made;
-  return made;
-}
-
-std::shared_ptr<Cached> cached(const Module& source) {
-  Cache& known = cache();
-  const std::lock_guard lock(known.mutex);
-  const auto found = std::find_if(known.modules.begin(), known.modules.end(), [&](const auto& c) {
-    return (c->text == source.ptx || *c->text == *source.ptx) && c->path == source.path &&
-           c->places == source.places;
-  });
-  if (found != known.modules.end()) {
-    known.modules.splice(known.modules.begin(), known.modules, found);
-  } else {
-    auto made = std::make_shared<Cached>();
-    made->text = source.ptx, made->path = source.path, made->places = source.places;
-    known.modules.push_front(std::move(made));
-    if (known.modules.size() > Cache::capacity) known.modules.pop_back();
-  }
-  return known.modules.front();
-}
 
 uint32_t architecture_of(const std::string& arch) {
   uint32_t number = 0;
@@ -111,17 +70,6 @@ void put(std::vector<std::byte>& block, int64_t offset, T value) {
 }
 
 }  // namespace
-
-std::shared_ptr<const Code> decoded(const Module& source, const std::string& entry) {
-  if (!source.ptx) throw BadInput(source.path + ": the module has no PTX text");
-  const std::shared_ptr<Cached> module = cached(source);
-  const std::lock_guard lock(module->mutex);
-  if (!module->module)
-    module->module = std::make_shared<const ptx::Module>(ptx::parse_functions(*source.ptx, source.path));
-  std::shared_ptr<const Code>& code = module->entries[entry];
-  if (!code) code = decode(module->module, entry, source.places);
-  return code;
-}
 
 PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs,
                                  const MachineOptions& options, std::span<const LiveStorage> storages)
@@ -396,6 +344,26 @@ std::vector<std::vector<std::byte>> PreparedProgram::initial_variables(const Cod
   return all;
 }
 
+namespace {
+
+bool same_module(const Module& a, const Module& b) {
+  return (a.ptx == b.ptx || *a.ptx == *b.ptx) && a.path == b.path && a.places == b.places;
+}
+
+/// The first launch of the module that launch `index` has, by its text: they share its variables.
+size_t first_with_module(const Program& program, size_t index) {
+  const auto module_of = [&](const Launch& launch) -> const Module& {
+    return *std::find_if(program.modules.rbegin(), program.modules.rend(),
+                         [&](const Module& module) { return module.name == launch.module; });
+  };
+  const Module& own = module_of(program.launches[index]);
+  size_t first = 0;
+  while (first < index && !same_module(module_of(program.launches[first]), own)) ++first;
+  return first;
+}
+
+}  // namespace
+
 const LaunchContext& PreparedProgram::enter(size_t index) {
   const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
@@ -403,7 +371,7 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
   memory_.place(parameter_base, "parameters of " + launch.function, parameters_[index].data(),
                 parameters_[index].size());
   const ptx::Module& module = *code.module;
-  Variables& variables = variables_[&module];
+  Variables& variables = variables_[codes_[first_with_module(program_, index)]->module.get()];
   if (variables.data.empty()) variables.data = initial_variables(code), variables.initial = variables.data;
   for (size_t v = 0; v < module.variables.size(); ++v)
     if (!variables.data[v].empty())
