@@ -5,10 +5,11 @@
 #include "src/base/vm/decoder.h"
 
 namespace assay::vm {
-
 namespace {
-constexpr int64_t stack_bytes = 32 << 10;  // per thread; CUDA's own default of all of a stack is 1 KiB
-}
+
+constexpr int64_t allocated_bytes = 32 << 10;  // per thread; CUDA's own default of all of a stack is 1 KiB
+
+}  // namespace
 
 bool Decoder::allocates(int32_t function) const {
   const std::vector<ptx::Instruction>& body = module_->functions[static_cast<size_t>(function)].body;
@@ -21,9 +22,9 @@ bool Decoder::allocates(int32_t function) const {
 int64_t Decoder::lay_out_stack(const std::vector<int32_t>& functions, int64_t local) {
   if (std::none_of(functions.begin(), functions.end(), [&](int32_t f) { return allocates(f); })) return local;
   allocated_ = (local + 15) / 16 * 16;
-  code_->local_areas.push_back({"what alloca took", static_cast<uint32_t>(allocated_), stack_bytes});
+  code_->local_areas.push_back({"what alloca took", static_cast<uint32_t>(allocated_), allocated_bytes});
   stack_end_ = new_cell(Cell::wide);
-  return allocated_ + stack_bytes;
+  return allocated_ + allocated_bytes;
 }
 
 Slot Decoder::stack_end() {
