@@ -33,6 +33,15 @@ def test_libraries_are_fuzzed_in_ten_lines(name, package, tmp_path):
     assert done.returncode == 0 and re.search(r"^pass ", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
 
+def test_a_race_that_the_compiler_makes_is_told_from_a_wrong_kernel():
+    if subprocess.run([sys.executable, "-c", "import fla"], capture_output=True).returncode:
+        pytest.skip("fla is not installed, or does not import")
+    done = run(FOLDER / "compiler_or_kernel.py", FOLDER)
+    off = re.search(r"dw is off by (\S+) of its size", done.stdout)
+    assert done.returncode == 0 and off and float(off.group(1)) < 2.0**-10, done.stdout + done.stderr
+    assert "wgmma-race: shared global_smem" in done.stdout and re.search(r"chunk_o\.py:\d+ by thread", done.stdout), done.stdout
+
+
 def test_the_notebook_finds_where_the_nan_comes_from(tmp_path):
     cells = json.loads((FOLDER / "where_does_this_nan_come_from.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
