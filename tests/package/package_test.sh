@@ -20,7 +20,7 @@ while read -r other; do
 done < <(find "$packages" "$root/build/dist" -maxdepth 1 \( -name 'assay*.deb' -o -name 'assay-*.whl' \) 2>/dev/null)
 tar -xJf "$archive" --strip-components=1 -C "$work"
 for file in bin/assay lib/libassay.so include/assay_kernels.h lib/cmake/assay/assayConfig.cmake lib/pkgconfig/assay.pc share/man/man1/assay.1 \
-  share/bash-completion/completions/assay lib/assay/standin/libassay_cuda.so lib/assay/standin/libassay_watch.so \
+  share/bash-completion/completions/assay lib/assay/standin/libassay_cuda.so lib/assay/standin/libassay_watch.so lib/assay/standin/libassay_capture.so \
   lib/assay/standin/libcudart.so.13 share/assay/mpi/assay_mpi.c share/doc/assay/LICENSE share/doc/assay/licences/libmpfr6.txt; do
   [[ -s $work/$file ]] || wrong "no $file"
 done
