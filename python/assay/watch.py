@@ -23,6 +23,9 @@ import pathlib
 import tempfile
 
 
+_LIBRARY = "libassay_watch.so"
+
+
 class Births:
     """What the watch has noted in this process."""
 
@@ -53,8 +56,10 @@ def load(path: str | None = None) -> Births:
     preloaded = ctypes.CDLL(None)
     if hasattr(preloaded, "assay_watch_ptx"):
         return Births(preloaded)
-    carried = pathlib.Path(__file__).parent / "lib" / "standin" / "libassay_watch.so"
-    return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or (str(carried) if carried.exists() else carried.name)))
+    here = pathlib.Path(__file__).absolute().parent
+    folders = (here / "lib" / "standin", here.parent.parent / "standin")  # the wheel's, the build's
+    found = next((str(folder / _LIBRARY) for folder in folders if (folder / _LIBRARY).exists()), _LIBRARY)
+    return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or found))
 
 
 def _hooked(births: Births, make_cubin):
