@@ -6,6 +6,7 @@
 
 #include "src/verification/diagnosis/meanings/normaliser.h"
 #include "src/verification/diagnosis/meanings/paths.h"
+#include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/unexplained.h"
 #include "tests/diagnosis/named_first.h"
 
@@ -115,7 +116,7 @@ TEST(WeighMeanings, ANumberThatTheRunGaveSaysNothingOfOneElementAndIsKeptOfMany)
     for (size_t i = 0; i < (all ? o.mid.size() : 1); ++i) scaled[o.name].mid[i] *= 1.3084;
     scene.store(scaled);
     const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
-    EXPECT_EQ(score_of_cause(weighed, "output-scaled") >= 0.7, all);
+    EXPECT_EQ(score_of_cause(weighed, "output-scaled") >= thresholds::kExplained, all);
     if (!all) continue;
     EXPECT_NEAR(weighed.by_numbers.at("output-scaled").at(o.name), 1.3084, 1e-3);
   }
