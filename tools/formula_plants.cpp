@@ -85,15 +85,13 @@ class Planting {
       };
       all.push_back({&Row::outputs, output.name, scaled(0)});
       if (got->axes.size() < 2 || got->axes[1].name != "T") continue;
-      all.push_back(
-          {&Row::quarters, output.name + ", last quarter", scaled(got->size() - got->size() / 4)});
+      all.push_back({&Row::quarters, output.name + ", last quarter", scaled(got->size() - got->size() / 4)});
     }
     const std::vector<Term> of_program = terms_of(program_);
     const size_t step = std::max<size_t>(1, of_program.size() / std::max<size_t>(1, terms));
     for (size_t i = step / 2; i < of_program.size() && terms > 0; i += step)
       for (const float factor : kTermFactors)
-        all.push_back(
-            {&Row::terms, of_program[i].where, with_scaled_term(program_, of_program[i], factor)});
+        all.push_back({&Row::terms, of_program[i].where, with_scaled_term(program_, of_program[i], factor)});
     return all;
   }
 
