@@ -87,20 +87,22 @@ std::map<std::string, Module> modules_of(const Kernel& kernel) {
   const std::vector<Dtype> none{Dtype::fp32};
   std::map<std::string, Module> modules{{gather_module, kernel_module(gather_module)}};
   Case c;
-  c.T = 3, c.K = c.V = c.M = 4, c.decay = "none";
-  for (const Direction direction : directions_of(kernel))
-    for (const Dtype dtype : kernel.limits.dtypes)
-      for (const Dtype gate : kernel.limits.gate_dtypes.empty() ? none : kernel.limits.gate_dtypes)
-        for (const std::set<std::string>& without : absences(op)) {
-          c.direction = direction, c.dtype = dtype, c.gate_dtype = gate, c.without = without;
-          try {
-            const ResolvedCase resolved = resolve_unchecked(c, op);
-            for (const Module& module : kernel.plan(resolved, draw_inputs(resolved)).modules)
-              modules.emplace(module.name, module);
-          } catch (const BadInput&) {
-            continue;  // the kernel takes no such case
+  c.T = 3, c.decay = "none";
+  for (const int64_t channels : {4, 8})  // 8: rows of 16 bytes, as tensor maps want them
+    for (const Direction direction : directions_of(kernel))
+      for (const Dtype dtype : kernel.limits.dtypes)
+        for (const Dtype gate : kernel.limits.gate_dtypes.empty() ? none : kernel.limits.gate_dtypes)
+          for (const std::set<std::string>& without : absences(op)) {
+            c.K = c.V = c.M = channels;
+            c.direction = direction, c.dtype = dtype, c.gate_dtype = gate, c.without = without;
+            try {
+              const ResolvedCase resolved = resolve_unchecked(c, op);
+              for (const Module& module : kernel.plan(resolved, draw_inputs(resolved)).modules)
+                modules.emplace(module.name, module);
+            } catch (const BadInput&) {
+              continue;  // the kernel takes no such case
+            }
           }
-        }
   return modules;
 }
 
