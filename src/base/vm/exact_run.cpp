@@ -183,9 +183,6 @@ Pass pass_of(const Program& program, const TensorMap& inputs, const MachineOptio
 /// probability 0.1^7; what a series leaves out is mostly less than a third of what is allowed for it.
 constexpr int kProbes = 7;
 constexpr double kProbeFactor = 8;
-/// Steps that repeat each other, as equal tokens make them, have equal errors: these add up, where chance makes
-/// them cancel. Of an output's size, what some hundred roundings of doubles (2^-53 each) are in one direction.
-constexpr double kRepeated = 0x1p-44;
 static_assert(kProbes < kMostParts);
 
 /// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
@@ -238,14 +235,11 @@ void narrow(const Program& program, const TensorMap& inputs, const MachineOption
       }
     });
   }
-  for (const auto& [name, coherent] : first) {
-    const double repeated = kRepeated * root_mean_square(run.outputs.at(name).value);
+  for (const auto& [name, coherent] : first)
     for (size_t i = 0; i < coherent.size(); ++i) {
       double& slack = without_signs[name][i];
-      if (!std::isfinite(slack)) continue;
-      slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i] + repeated);
+      if (std::isfinite(slack)) slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i]);
     }
-  }
 }
 
 }  // namespace

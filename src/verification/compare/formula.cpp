@@ -6,19 +6,13 @@
 namespace assay {
 namespace {
 
-double root_mean_square(const std::vector<double>& values) {
-  double sum = 0;
-  int64_t finite = 0;
-  for (const double x : values)
-    if (std::isfinite(x)) sum += x * x, ++finite;
-  return finite ? std::sqrt(sum / static_cast<double>(finite)) : 0;
-}
-
 /// Below it numbers are flushed, clamped, or keep few digits: nothing is judged that finely.
 constexpr double kSmallestNormal = 0x1p-126;
 
 /// The exact value is one double: rounded once, when it was put together.
 constexpr double kRoundoff = 0x1p-53;
+/// Of the output's size.
+constexpr double kOfDoubles = 0x1p-44;
 
 /// What that makes of the output: the declared underflow, without the rounding of the output to its format.
 double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t i) {
@@ -28,9 +22,17 @@ double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t
 
 }  // namespace
 
+double size_of(const ReferenceOutput& reference) {
+  double sum = 0;
+  int64_t finite = 0;
+  for (const double x : reference.mid)
+    if (std::isfinite(x)) sum += x * x, ++finite;
+  return finite ? std::sqrt(sum / static_cast<double>(finite)) : 0;
+}
+
 double allowed_difference(const Tensor& like, const vm::ExactOutput& exact, const ReferenceOutput& reference,
-                          size_t element) {
-  const double rounding = std::fabs(exact.value[element]) * kRoundoff;
+                          double size, size_t element) {
+  const double rounding = std::fabs(exact.value[element]) * kRoundoff + kOfDoubles * size;
   return reference.rad[element] + exact.slack[element] + rounding + underflow_of(like, reference, element);
 }
 
@@ -40,9 +42,10 @@ FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
   FormulaOutput output;
   output.name = reference.name;
   output.elements = like.size();
+  const double size = size_of(reference);
   double worst = -1;
   for (size_t i = 0; i < reference.mid.size(); ++i) {
-    const double expected = reference.mid[i], allowed = allowed_difference(like, exact, reference, i);
+    const double expected = reference.mid[i], allowed = allowed_difference(like, exact, reference, size, i);
     if (!std::isfinite(exact.value[i]) || !std::isfinite(expected) || !std::isfinite(allowed)) continue;
     const double difference = std::fabs(exact.value[i] - expected);
     ++output.judged;
@@ -56,7 +59,6 @@ FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
     output.worst = {{}, flat, exact.value[i], expected, difference, allowed};
   }
   if (output.worst.flat >= 0) output.worst.element = like.element_name(output.worst.flat);
-  const double size = root_mean_square(reference.mid);
   output.max_difference = size > 0 ? output.max_difference / size : 0;
   output.max_allowed = size > 0 ? output.max_allowed / size : 0;
   return output;

@@ -17,9 +17,10 @@ struct OnReals {
   double difference = 0, allowed = 0;
 };
 
-OnReals on_reals(const Tensor& got, const vm::ExactOutput& exact, const ReferenceOutput& right, size_t i) {
+OnReals on_reals(const Tensor& got, const vm::ExactOutput& exact, const ReferenceOutput& right, double size,
+                 size_t i) {
   OnReals e;
-  e.allowed = allowed_difference(got, exact, right, i);
+  e.allowed = allowed_difference(got, exact, right, size, i);
   if (!right.companion.empty()) e.allowed += kOfMeanings * right.companion[i];
   e.known = std::isfinite(exact.value[i]) && std::isfinite(e.allowed) && std::isfinite(right.mid[i]);
   if (!e.known) return e;
@@ -39,11 +40,12 @@ WrongBy RealRun::judge(const OutputComparison& o, const vm::ExactOutput* exact) 
   const Tensor& got = outputs_.at(o.name);
   const ReferenceOutput& right = *run_.expected(o.name);
   if (!exact || exact->value.size() != right.mid.size()) return WrongBy::unknown;
+  const double size = size_of(right);
   int64_t wrong = 0, by_formula = 0, by_rounding = 0;
   for (size_t i = 0; i < right.mid.size(); ++i) {
     if (o.verdicts[i] != ElementVerdict::violation && o.verdicts[i] != ElementVerdict::wrong_class) continue;
     ++wrong;
-    const OnReals e = on_reals(got, *exact, right, i);
+    const OnReals e = on_reals(got, *exact, right, size, i);
     by_rounding += e.known && !e.wrong;
     const double error = std::fabs(got.value(static_cast<int64_t>(i)) - right.mid[i]);
     by_formula += e.known && e.wrong && (std::isinf(error) || 2 * e.difference >= error);
@@ -58,10 +60,11 @@ void RealRun::put(OutputComparison& o, const vm::ExactOutput& exact) {
   const auto at = std::find_if(reference_.outputs.begin(), reference_.outputs.end(),
                                [&](const ReferenceOutput& r) { return r.name == o.name; });
   const ReferenceOutput right = *at;
+  const double size = size_of(right);
   Tensor values(o.name, Dtype::fp64, got.axes);
   o.violation = o.wrong_class = o.nonfinite = o.undecided = o.ok = 0;
   for (size_t i = 0; i < right.mid.size(); ++i) {
-    const OnReals e = on_reals(got, exact, right, i);
+    const OnReals e = on_reals(got, exact, right, size, i);
     o.verdicts[i] = !e.known  ? ElementVerdict::undecided
                     : e.wrong ? ElementVerdict::violation
                               : ElementVerdict::ok;
