@@ -88,10 +88,10 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
       const int32_t event = recording.carrier_event(output.name, i);
       ASSERT_GE(event, 0);
       const vm::Event origin = recording.event_without_inputs(walk_back(recording, event).origin);
-      const ptx::Function& function = recording.modules[0]->functions[origin.function];
+      const ptx::Function& function = recording.modules[origin.module]->functions[origin.function];
       walked.insert(
           std::string(name_of(origin_kind(function.body[origin.instruction].form, origin))) +
-          std::to_string(location_of(*recording.modules[0], origin.function, origin.instruction).line));
+          std::to_string(location_of(*recording.modules[origin.module], origin.function, origin.instruction).line));
     }
   for (const OriginGroup& g : all.groups) {
     grouped += g.elements;

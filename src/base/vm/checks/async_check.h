@@ -143,7 +143,7 @@ class AsyncCheck : public Check<AsyncFacts> {
 
   /// Bytes that no phase of an mbarrier has counted when its block ends.
   void end_block(Block& block) {
-    if (block.trap) return;
+    if (block.trap || !copies_bulk_) return;  // what phases_ holds then is of a launch before
     for (const auto& [at, phases] : phases_) {
       uint64_t word;
       std::memcpy(&word, block.shared.data() + at, sizeof word);
