@@ -91,7 +91,8 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
       const ptx::Function& function = recording.modules[origin.module]->functions[origin.function];
       walked.insert(
           std::string(name_of(origin_kind(function.body[origin.instruction].form, origin))) +
-          std::to_string(location_of(*recording.modules[origin.module], origin.function, origin.instruction).line));
+          std::to_string(
+              location_of(*recording.modules[origin.module], origin.function, origin.instruction).line));
     }
   for (const OriginGroup& g : all.groups) {
     grouped += g.elements;

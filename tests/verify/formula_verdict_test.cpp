@@ -47,14 +47,21 @@ TEST(FormulaVerdict, EveryOutputIsJudgedToAHundredThousandth) {
   }
 }
 
-/// Equal tokens make equal errors of the shadow's own doubles, which chance does not lessen: 451 elements of dv
-/// would be 4 times as far off as probes say.
+/// Equal tokens make equal errors of the shadow's own doubles, which chance does not lessen: 451 elements of
+/// dv would be 4 times as far off as probes say.
 TEST(FormulaVerdict, OfTokensThatRepeatEachOtherTheShadowsOwnErrorsAddUp) {
   const std::string token =
       "delta_rule.chunk/B1/T153/H1/K60/V56/cu0,153,153/bf16/g-fp16/mild:0.5/v-repeated/s435838/both";
   const Verification v = judged(token, find_kernel("delta_rule.chunk"), kAlways);
   EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
   EXPECT_TRUE(v.formula && v.formula->skipped.empty());
+}
+
+/// V = 8: half of each tile of what a scan left is filled with zeros by copies of no bytes.
+TEST(FormulaVerdict, ACopyOfNoBytesBringsZerosWithoutErrors) {
+  const std::string token = "gated_delta_rule.chunk/B1/T7/H1/HV1/K16/V8/bf16/g-fp32/mild/s1/backward";
+  const Verification v = judged(token, find_kernel("gated_delta_rule.chunk"), kAlways);
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
 }
 
 TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {

@@ -17,8 +17,8 @@ TEST(TellingCase, OfARightKernelThereIsNone) {
   EXPECT_FALSE(told_by(find_kernel("gla.fused_recurrent"), kToken));
 }
 
-/// Wrong by more than rounded constants explain, but by less than twice as much: within what a changed program
-/// may be off by. The program as it is must not count as its own repair.
+/// Wrong by more than rounded constants explain, but by less than twice as much: within what a changed
+/// program may be off by. The program as it is must not count as its own repair.
 TEST(TellingCase, WhatIsHardlyWrongIsNotMadeRightByNoChange) {
   const auto told = told_by(scaled_kernel("gla.fused_recurrent", 1 + 1.5F * 0x1p-13F), kToken);
   ASSERT_TRUE(told);

@@ -333,7 +333,7 @@ void ErrorTrace::landed(Warp& warp, const Landing& landing) {
       overwrite(to, landing.bytes);
       if (landing.combines) lose(to, to.mask, landing.bytes);
     });
-    if (!landing.combines) move(warp, row);
+    if (!landing.combines && row.bytes > 0) move(warp, row);  // 0: all of the piece is zeros
   });
 }
 

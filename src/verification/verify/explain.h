@@ -31,8 +31,8 @@ struct JudgedRun {
 /// The element furthest beyond its bound; none where all are within theirs.
 std::optional<std::pair<std::string, int64_t>> violating_element(const Verification&);
 
-/// Where the non-finite element was born, and the named causes that fit all the evidence, best first. Gives the
-/// input that the first cause says is read otherwise than it should be; empty where it is about none.
+/// Where the non-finite element was born, and the named causes that fit all the evidence, best first. Gives
+/// the input that the first cause says is read otherwise than it should be; empty where it is about none.
 std::string explain(const JudgedRun&, const VerifyOptions&, Verification&);
 
 /// The causes of a finding whose own values are right: what its failed properties say, and the meanings that

@@ -8,7 +8,8 @@ namespace assay {
 
 /// Of a finding whose values are finite and wrong in exact arithmetic too: what differs, as evidence of the
 /// causes that the result has, and as the cause where none of them is named. Of a run that is right, in which
-/// only the checks have found something: the lines that they name. `about`: the input that the cause is about.
+/// only the checks have found something: the lines that they name. `about`: the input that the cause is
+/// about.
 void locate_fault(const Kernel&, const Program&, const TensorMap& inputs, const std::string& about,
                   const VerifyOptions&, Verification&);
 

@@ -68,8 +68,8 @@ std::vector<Variant> decay_base(const FailingRun& run) {
   return v;
 }
 
-/// How far `is` is along from `from` towards `to`, over the wrong elements, each in units of what it may be off
-/// by: 1 where it is `to`.
+/// How far the outputs are from `from` towards `to`, over the wrong elements, each in units of what it may be
+/// off by: 1 where they are `to`.
 double along(const FailingRun& run, const Prediction& from, const Prediction& to) {
   double over = 0, under = 0;
   for (const OutputComparison* o : run.wrong()) {
@@ -88,8 +88,8 @@ double along(const FailingRun& run, const Prediction& from, const Prediction& to
   return under > 0 ? over / under : 0;
 }
 
-/// Every log decay times one factor, fitted to the wrong elements by Gauss's and Newton's method, the derivative
-/// a difference. None where no factor from 1/16 to 16 is found.
+/// Every log decay times one factor, fitted to the wrong elements by Gauss's and Newton's method, the
+/// derivative a difference. None where no factor from 1/16 to 16 is found.
 std::optional<Prediction> scaled_by_fit(const FailingRun& run, const std::string& gate, std::string& text,
                                         double& factor) {
   constexpr double kStep = 0x1p-12, kFound = 0x1p-20, kMost = 16;
