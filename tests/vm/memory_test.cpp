@@ -57,6 +57,42 @@ const Shape shapes[] = {
        const uint32_t t[] = {10, 20, 0x3f800000, 0xffffffff};
        return t[i % 4];
      }},
+    // Even lanes find what the one before has put and swap; odd ones expect another upper half.
+    {shared,
+     ".reg .b128 %q<4>; and.b32 %r1, %a, 31; shr.u32 %r2, %a, 5; shl.b32 %r2, %r2, 4; mov.u32 %r3, s; "
+     "add.u32 %r3, "
+     "%r3, %r2;\nmov.u64 %rd1, 0; mov.u64 %rd2, 7; mov.b128 %q0, {%rd1, %rd2}; st.shared.b128 [%r3], %q0; "
+     "bar.warp.sync -1;\nadd.u32 %r4, %r1, 1; shr.u32 %r4, %r4, 1; cvt.u64.u32 %rd1, %r4; and.b32 %r5, %r1, "
+     "1; mad.lo.u32 %r5, %r5, 9, "
+     "%r4; add.u32 %r5, %r5, 7;\ncvt.u64.u32 %rd2, %r5; mov.b128 %q1, {%rd1, %rd2}; add.u64 %rd1, %rd1, 1; "
+     "add.u64 "
+     "%rd2, %rd2, 1;\nmov.b128 %q2, {%rd1, %rd2}; atom.shared.cas.b128 %q3, [%r3], %q1, %q2; mov.b128 {%rd1, "
+     "%rd2}, "
+     "%q3;\ncvt.u32.u64 %r6, %rd1; cvt.u32.u64 %r7, %rd2; mad.lo.u32 %d, %r6, 100, %r7;",
+     [](uint32_t i) { return (i % 32 + 1) / 2 * 101 + 7; }},
+    // Each lane gets what the one before has put, in place.
+    {shared,
+     ".reg .b128 %q<4>; and.b32 %r1, %a, 31; shr.u32 %r2, %a, 5; shl.b32 %r2, %r2, 4; mov.u64 %rd5, s; "
+     "cvta.shared.u64 %rd5, %rd5;\ncvt.u64.u32 %rd6, %r2; add.u64 %rd5, %rd5, %rd6; mov.u64 %rd1, 3; "
+     "mov.b128 %q0, "
+     "{%rd1, %rd1}; st.b128 [%rd5], %q0;\nbar.warp.sync -1; cvt.u64.u32 %rd1, %r1; add.u64 %rd2, %rd1, 50; "
+     "mov.b128 "
+     "%q1, {%rd1, %rd2};\natom.exch.b128 %q1, [%rd5], %q1; mov.b128 {%rd1, %rd2}, %q1; cvt.u32.u64 %r6, "
+     "%rd1;\n"
+     "cvt.u32.u64 %r7, %rd2; mad.lo.u32 %d, %r6, 100, %r7;",
+     [](uint32_t i) { return i % 32 == 0 ? 303 : (i % 32 - 1) * 101 + 50; }},
+    // Lanes 4j + 1 reach shared memory, 4j + 2 local memory, the others global memory, by one access.
+    {shared,
+     "{ .local .align 8 .b32 l[4]; mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; mul.wide.u32 %rd2, %a, 4;\n"
+     "add.s64 %rd1, %rd1, %rd2; add.u32 %r1, %a, 100; st.b32 [%rd1], %r1; mov.u64 %rd2, l;\n"
+     "cvta.local.u64 %rd2, %rd2; add.u32 %r1, %a, 200; st.b32 [%rd2], %r1; and.b32 %r2, %a, 3;\n"
+     "setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r2, 2; selp.b64 %rd3, %rd1, %pa, %p1;\n"
+     "selp.b64 %rd3, %rd2, %rd3, %p2; ld.b32 %r3, [%rd3]; add.u32 %r3, %r3, 1; st.b32 [%rd3], %r3;\n"
+     "atom.add.u32 %r4, [%rd3], 5; ld.b32 %r5, [%rd3]; mad.lo.u32 %d, %r4, 1000, %r5; }",
+     [](uint32_t i) {
+       const uint32_t was = i % 4 == 1 ? i + 100 : i % 4 == 2 ? i + 200 : i;
+       return (was + 1) * 1000 + was + 6;
+     }},
     {"", "mov.b64 %rd1, {%a, %a}; st.global.b32 [%pd], %rd1; ld.global.b32 %d, [%pd];",
      [](uint32_t i) { return i; }},
     {"", "setp.gt.u32 %p1, %a, 9; @%p1 ld.global.b32 %d, [%pa]; @!%p1 mov.u32 %d, 77;",

@@ -50,6 +50,7 @@ constexpr Rule rules[] = {
     {90, "{add,sub,mul}{,.rn}.{bf16,bf16x2}"},
     {90, "{atom,red}*.add.{bf16,bf16x2}"},
     {90, "{atom,red}*.v{2,4,8}.*"},
+    {90, "atom*.b128"},
     {90, "{set,setp}.*.{bf16,bf16x2}"},
     {90, "{ex2,tanh}.approx*.{bf16,bf16x2}"},
     {90, "cvt.{rni,rzi,rmi,rpi}.{u16,s16,u32,s32,u64,s64,bf16}.bf16"},

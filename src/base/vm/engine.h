@@ -211,11 +211,22 @@ class Engine {
     worker_.lane_instructions += lanes;
   }
 
-  /// False: trapped, or the warp has to wait.
-  bool run_whole_warp(Warp& warp, const Op& op, uint32_t mask) {
-    if (!op.row->warp(warp, op, mask)) return false;
-    if (!warp.block->landed.empty()) tell_landed(*warp.block);
-    return !std::exchange(warp.stalls, false);
+  /// False: trapped, or the warp has to wait. Lanes of a generic access that reach several memory spaces go
+  /// one space at a time; `mask` becomes the lanes of the last.
+  bool run_whole_warp(Warp& warp, const Op& op, uint32_t& mask) {
+    for (uint32_t rest = mask;;) {
+      if (!op.row->warp(warp, op, mask)) {
+        if (!warp.of_one_space) return false;
+        mask = std::exchange(warp.of_one_space, 0);
+        continue;
+      }
+      if (!warp.block->landed.empty()) tell_landed(*warp.block);
+      if (std::exchange(warp.stalls, false)) return false;
+      rest &= ~mask;
+      if (!rest) return true;
+      if constexpr (has(hook::after)) trace_.after(warp, op, mask);
+      mask = rest;
+    }
   }
 
   /// From a piece's first op on. False: trapped.

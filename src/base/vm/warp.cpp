@@ -248,15 +248,20 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
   const uint32_t shared = mask & kit.lanes_within(warp.address, shared_window, window_bytes),
                  local = mask & kit.lanes_within(warp.address, local_window, window_bytes);
   const uint32_t by_space[3] = {mask & ~(shared | local), shared, local};
+  const auto not_all = [&](uint32_t lanes) { return lanes != 0 && lanes != mask; };
+  if (const auto mixed = std::find_if(by_space, by_space + 3, not_all); mixed != by_space + 3) {
+    const Signature& signature = warp.block->context->code->signature(op);
+    if (!signature.accesses.empty() && signature.accesses[0].reach == Access::Reach::per_lane)
+      return warp.of_one_space = *mixed, false;
+    return raise(warp, op, std::countr_zero(mask), TrapKind::unsupported,
+                 "rows of one matrix lie in different memory spaces");
+  }
   // Addresses become offsets in their space.
   each_lane(shared | local,
             [&](int lane) { warp.address[lane] -= (shared >> lane) & 1 ? shared_window : local_window; });
   static constexpr ptx::Space spaces[] = {ptx::Space::global, ptx::Space::shared, ptx::Space::local};
   for (int i = 0; i < 3; ++i) {
     if (!by_space[i]) continue;
-    if (by_space[i] != mask)
-      return raise(warp, op, std::countr_zero(mask), TrapKind::unsupported,
-                   "lanes of one generic access reach different memory spaces");
     warp.space = spaces[i];
     if (!translate_space(warp, op, by_space[i], bytes, spaces[i], host)) return false;
   }

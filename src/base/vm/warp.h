@@ -83,9 +83,10 @@ struct Warp {
   bool at_cluster = false;      ///< has arrived at the cluster's barrier, which is not complete
   bool awaits_cluster = false;  ///< has arrived there and not waited yet
   bool yields = false;          ///< waits in a loop: its turn ends at the next branch
-  bool stalls = false;      ///< the instruction could not be executed: it is executed again at the next turn
-  uint64_t idle_polls = 0;  ///< waits for an mbarrier that failed while Block::changes stood still
-  uint64_t polled_at = 0;   ///< what Block::changes was then
+  bool stalls = false;  ///< the instruction could not be executed: it is executed again at the next turn
+  uint32_t of_one_space = 0;  ///< lanes of the access that was not made, since others reach another space
+  uint64_t idle_polls = 0;    ///< waits for an mbarrier that failed while Block::changes stood still
+  uint64_t polled_at = 0;     ///< what Block::changes was then
 
   ptx::Space space = ptx::Space::none;  ///< of `address`: global, shared or local, after translation
   uint64_t address[32];                 ///< of the last memory instruction, active lanes only
@@ -185,7 +186,8 @@ std::string absent_text(const Warp&, uint32_t mask, uint32_t expected);
 /// base + offset of every lane.
 void lane_addresses(const Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
 /// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and
-/// Warp::address, generic addresses translated. False: trapped (out of bounds or misaligned).
+/// Warp::address, generic addresses translated. False: trapped (out of bounds or misaligned), or the lanes of
+/// an access of its own for each lane reach several spaces (Warp::of_one_space, to be called with first).
 bool translate(Warp&, const Op&, uint32_t mask, uint32_t bytes, std::byte** host);
 /// The same for the addresses that stand in Warp::address already.
 bool translate_at(Warp&, const Op&, uint32_t mask, uint32_t bytes, ptx::Space space, std::byte** host);

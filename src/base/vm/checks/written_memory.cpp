@@ -197,6 +197,7 @@ void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
     clear(warp, f.d, 1u << lane);
     give(warp, {op.d, {}, lane, 0}, op.element_bytes, old);
   });
+  if (op.d2 != no_slot) clear(warp, {op.d2, 1, true}, mask);
 }
 
 void WrittenCheck::landed(Warp& warp, const Landing& landing) {

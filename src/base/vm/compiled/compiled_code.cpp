@@ -72,7 +72,13 @@ bool call_compare(CompiledRun* run, const Op* op, uint32_t mask) {
   return true;
 }
 bool call_warp(CompiledRun* run, const Op* op, uint32_t mask) {
-  return op->row->warp(*run->warp, *op, mask);
+  Warp& warp = *run->warp;
+  for (uint32_t rest = mask; rest; rest &= ~mask, mask = rest)
+    while (!op->row->warp(warp, *op, mask)) {
+      if (!warp.of_one_space) return false;
+      mask = std::exchange(warp.of_one_space, 0);
+    }
+  return true;
 }
 
 /// Makes the code of one Code.

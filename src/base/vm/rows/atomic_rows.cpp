@@ -1,6 +1,8 @@
 // atom and red (PTX ISA 9.7.13): lanes act one after another in ascending order. Launches that use them on
 // global memory run their blocks one after another, so that results do not depend on the number of threads.
+#include <array>
 #include <cstring>
+#include <map>
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
@@ -126,6 +128,78 @@ void decode_vector(Decoder& decoder, const ptx::Instruction& instruction, Op& op
     op.offset += static_cast<int64_t>(i) * op.element_bytes;
     if (i + 1 < count) decoder.emit(op);
   }
+}
+
+/// exch and cas of .b128 are two ops, of the lower and of the upper half: nothing comes between them.
+enum PairPart : uint64_t { lower_half, upper_half };
+
+bool exchange_half(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, op.immediate == lower_half ? 16 : 8, host)) return false;
+  const auto put = [](uint64_t, uint64_t b, uint64_t) { return b; };
+  apply<uint64_t, decltype(put)>(warp, op, mask, host);
+  return true;
+}
+
+/// Compares both halves, as lanes before have left them, and says which lanes swap; swaps the lower one.
+bool swap_lower(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, 16, host)) return false;
+  std::map<const std::byte*, uint64_t> uppers;  // those that are to be put
+  uint32_t taken = 0;
+  each_lane(mask, [&](int lane) {
+    uint64_t lower, upper;
+    std::memcpy(&lower, host[lane], 8), std::memcpy(&upper, host[lane] + 8, 8);
+    if (const auto put = uppers.find(host[lane]); put != uppers.end()) upper = put->second;
+    if (lower == warp.wide(op.s[1])[lane] && upper == warp.wide(op.slots[0])[lane]) {
+      taken |= 1u << lane;
+      std::memcpy(host[lane], warp.wide(op.s[2]) + lane, 8);
+      uppers[host[lane]] = warp.wide(op.slots[1])[lane];
+    }
+    if (op.d != no_slot) warp.wide(op.d)[lane] = lower;
+  });
+  warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | taken;
+  return true;
+}
+
+bool swap_upper(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, 8, host)) return false;
+  const uint32_t taken = warp.mask(op.s[3]);
+  each_lane(mask, [&](int lane) {
+    uint64_t upper;
+    std::memcpy(&upper, host[lane], 8);
+    if (taken >> lane & 1) std::memcpy(host[lane], warp.wide(op.s[2]) + lane, 8);
+    if (op.d != no_slot) warp.wide(op.d)[lane] = upper;
+  });
+  return true;
+}
+bool swap_half(Warp& warp, const Op& op, uint32_t mask) {
+  return op.immediate == lower_half ? swap_lower(warp, op, mask) : swap_upper(warp, op, mask);
+}
+
+/// atom.exch.b128 d, [a], b; atom.cas.b128 d, [a], b, c (PTX ISA, "atom"): registers are pairs of 64 bits.
+void decode_pair(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const bool swaps = words[words.size() - 2] == "cas";
+  op.space = words[1] == "global" ? Space::global : words[1] == "shared" ? Space::shared : Space::generic;
+  if (op.space != Space::shared) decoder.mark_global_atomics();
+  decoder.expect_operands(instruction, swaps ? 4 : 3, swaps ? 5 : 4);
+  op.type = Type::b64, op.element_bytes = 8, op.d_cell = Cell::wide;
+  decoder.address(instruction.operands[1], op);
+  const bool returns = instruction.operands[0].kind == Operand::Kind::reg;
+  const auto old = returns ? decoder.register_pair(instruction.operands[0]) : std::array{no_slot, no_slot};
+  const auto given = decoder.register_pair(instruction.operands[2]);
+  const auto put = swaps ? decoder.register_pair(instruction.operands[3]) : std::array{no_slot, no_slot};
+  op.source_count = swaps ? 3 : 2;
+  Op lower = op;
+  lower.immediate = lower_half, lower.d = old[0], lower.s[1] = given[0], lower.s[2] = put[0];
+  op.immediate = upper_half, op.d = old[1], op.s[1] = given[1], op.s[2] = put[1], op.offset += 8;
+  if (swaps) {
+    decoder.set_slots(lower, {given[1], put[1]});
+    lower.d2 = op.s[3] = decoder.new_cell(Cell::mask);
+  }
+  decoder.emit(lower);
 }
 
 Meaning atomic_meaning(Type type) {
@@ -257,6 +331,9 @@ void add_atomic_rows(std::vector<Row>& rows) {
                        [](uint16_t a, uint16_t b, uint16_t c) { return a == b ? c : a; });
   add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
   add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
+  add_warp_row(rows, "atom{,.global,.shared}.exch.b128", atomic_meaning(Type::b64), exchange_half,
+               decode_pair);
+  add_warp_row(rows, "atom{,.global,.shared}.cas.b128", atomic_meaning(Type::b64), swap_half, decode_pair);
   add_async<uint32_t>(rows, "add.{u32,s32}", Type::u32, sum);
   add_async<uint64_t>(rows, "add.{u64,s64}", Type::u64, sum);
   add_async<uint32_t>(rows, "inc.u32", Type::u32, up);
