@@ -45,6 +45,21 @@ const Twin twins[] = {
     {"a shuffle orders the lanes it names", "warp-race",
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r3]; // after\n", "",
      "shfl.sync.bfly.b32 %r5, %t, 1, 31, -1;", tile},
+    {"a sum by volatile memory that counts on lanes in step", "warp-race",
+     ADDRESSES
+     "st.volatile.shared.b32 [%r1], %t; // before\nFAULT\nld.volatile.shared.b32 %d, [%r3]; // after\n",
+     "", "bar.warp.sync -1;", tile, 32},
+    {"a store by volatile memory of what another lane still reads", "warp-race",
+     ADDRESSES
+     "st.volatile.shared.b32 [%r1], %t; bar.warp.sync -1; ld.volatile.shared.b32 %d, [%r3]; // before\n"
+     "FAULT\nst.volatile.shared.b32 [%r1], %d; // after\n",
+     "", "bar.warp.sync -1;", tile, 32},
+    {"lanes of one access that reach several spaces", "race",
+     ADDRESSES
+     "cvta.shared.u64 %rd1, 0; cvt.u64.u32 %rd2, %r1; add.s64 %rd1, %rd1, %rd2; setp.lt.u32 %p1, %r32, 40;\n"
+     "selp.b64 %rd3, %pc, %rd1, %p1; st.b32 [%rd3], %t; // after\nFAULT\n"
+     "setp.lt.u32 %p1, %r32, 32; @%p1 ld.shared.b32 %d, [%r2]; // before\n",
+     "", "bar.sync 0;", tile},
     {"synchronising half a warp orders that half", "warp-race",
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nsetp.lt.u32 %p1, %r32, 16; @%p1 bra LOW;\n"
                "FAULT bra DONE;\nLOW: bar.warp.sync 0x0000ffff; ld.shared.b32 %d, [%r3]; bra DONE;\n",
@@ -248,6 +263,52 @@ TEST(RaceCheck, VolatileAccessesAndAtomicsDoNotRaceWithEachOther) {
       "ld.volatile.shared.b32 %d, [%r0];";
   const CheckedRun run = run_checked(kernel);
   EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
+TEST(RaceCheck, AVolatileLoadThatWaitsForAValueNeedsNoOrder) {
+  SmallKernel kernel;
+  kernel.declarations = tile;
+  kernel.body =
+      "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra MEET; st.shared.b32 [%r0], 0; MEET: bar.sync "
+      "0;\n"
+      "@!%p1 bra SET; bra WAIT; SET: st.volatile.shared.b32 [%r0], 7;\n"
+      "WAIT: ld.volatile.shared.b32 %d, [%r0]; setp.eq.u32 %p2, %d, 0; @%p2 bra WAIT;";
+  const CheckedRun run = run_checked(kernel, only_races());
+  EXPECT_FALSE(run.trap) << run.trap->message;
+  EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
+TEST(RaceCheck, ABlockOfAClusterEndsAfterWhatOthersDoInItsMemory) {
+  SmallKernel kernel;
+  kernel.declarations = ".shared .align 8 .b8 s[512];";
+  kernel.threads = 64, kernel.blocks = 4, kernel.cluster = {2, 1, 1};
+  const std::string
+      meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n",
+      begin =
+          "mov.u32 %r0, s; shl.b32 %r1, %r32, 2; add.s32 %r1, %r1, %r0; st.shared.b32 [%r1], %t;\n"
+          "setp.ne.u32 %p1, %r32, 0; @%p1 bra MADE; mbarrier.init.shared.b64 [%r0+256], 64;\nMADE: " +
+          meet +
+          "mov.u32 %r2, %cluster_ctarank; xor.b32 %r2, %r2, 1;\n"
+          "mapa.shared::cluster.u32 %r3, %r1, %r2; mapa.shared::cluster.u32 %r4, %r0, %r2;\n"
+          "ld.shared::cluster.u32 %d, [%r3]; // here\n";
+  kernel.body = begin;
+  const CheckedRun bad = run_checked(kernel, only_races());
+  ASSERT_EQ(bad.kinds(), std::vector<std::string>{"ended-block"}) << all_messages(bad.report);
+  EXPECT_EQ(bad.report.findings[0].at.where.ptx_line, line_with(kernel, "// here"));
+  EXPECT_EQ(bad.report.findings[0].count, 8u);  // each warp, once
+  for (const std::string& end :
+       {meet, std::string("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4+256];\n"
+                          "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r0+256], 0; @!%p2 bra WAIT;")}) {
+    kernel.body = begin + end;
+    const CheckedRun good = run_checked(kernel, only_races());
+    EXPECT_FALSE(good.trap) << good.trap->message;
+    EXPECT_TRUE(good.report.findings.empty()) << all_messages(good.report);
+  }
+  // One thread that waits is enough: the block is there until the last has gone.
+  kernel.body =
+      begin + "barrier.cluster.arrive; setp.lt.u32 %p2, %r32, 32; @%p2 bra DONE; barrier.cluster.wait;";
+  const CheckedRun one = run_checked(kernel, only_races());
+  EXPECT_TRUE(one.report.findings.empty()) << all_messages(one.report) << (one.trap ? one.trap->message : "");
 }
 
 TEST(RaceCheck, ALaunchIsOrderedAfterTheOneBeforeIt) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/vm/polls.h"
 #include "src/base/vm/swap_loops.h"
 
 namespace assay::vm {
@@ -13,6 +14,10 @@ constexpr uint64_t highest_shared = uint64_t{1}
                                     << 23;  // beyond every address of shared memory, clusters' too
 constexpr CheckSentence race{CheckKind::race, RACE}, warp_race{CheckKind::warp_race, RACE};
 #undef RACE
+constexpr CheckSentence ended_block{
+    CheckKind::ended_block,
+    "{element}: {access} at {at} by {thread}, and the block whose memory it is may have ended: none of its "
+    "threads waits for this before it exits (cluster.sync())"};
 
 }  // namespace
 
@@ -36,13 +41,19 @@ RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
   facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
   facts.strong = (mbarrier && !sets_up && flow == Flow::none) || flow == Flow::atomic ||
                  (order != Order::none && order != Order::weak);
+  if (order == Order::volatile_ && flow == Flow::load) facts.is_volatile = RaceFacts::Volatile::load;
+  if (order == Order::volatile_ && flow == Flow::store) facts.is_volatile = RaceFacts::Volatile::store;
   return facts;
 }
 
 void RaceCheck::enter(const LaunchContext& context) {
   begin_code(context, facts_of);
   const SwapLoops loops = swap_loops_of(*code_);
-  for (size_t i = 0; i < facts_.size(); ++i) facts_[i].confirmed = loops.confirmed[i];
+  const std::vector<bool> polls = polls_of(*code_);
+  for (size_t i = 0; i < facts_.size(); ++i) {
+    facts_[i].confirmed = loops.confirmed[i];
+    if (polls[i]) facts_[i].is_volatile = RaceFacts::Volatile::no;
+  }
   shared_granule_ = global_granule_ = 16;
   for (const Op& op : code_->ops) {
     const bool copies = signature(op).flow() == Flow::copy_async;
@@ -89,6 +100,9 @@ void RaceCheck::begin_block(Block& block) {
   fenced_ = false;
   known_blocks_.clear();
   issued_.clear();
+  const bool in_cluster = block.members > 1 && !block.context->together;
+  ended_.assign(in_cluster ? block.members : 0, {});
+  remote_.assign(in_cluster ? block.members * warps : 0, {});
   std::erase_if(locations_, [](const auto& entry) { return entry.first < highest_shared; });
 }
 
@@ -104,7 +118,7 @@ bool RaceCheck::ordered_in_block(uint32_t warp, int lane, uint32_t time, const T
 }
 
 bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
-  if (is_past(before.time) || (is_strong(before.who) && now.strong)) return true;
+  if (is_past(before.time) || both_strong(before.who, now)) return true;
   const uint64_t block = block_at(before.time);
   if (block == block_->linear)
     return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
@@ -113,8 +127,32 @@ bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
   return known != known_blocks_.end() && before.time <= known->second;
 }
 
+/// A volatile store and a volatile load by lanes of one warp: one hands the other a value as if lanes ran in
+/// step.
+bool RaceCheck::passes_in_step(uint32_t before, const Touch& now) const {
+  using Volatile = RaceFacts::Volatile;
+  const Volatile first = facts_[op_of(before)].is_volatile, second = facts(*now.op).is_volatile;
+  return first != second && first != Volatile::no && second != Volatile::no &&
+         now.space == ptx::Space::shared && warp_of(before) == now.warp->index;
+}
+
 void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   if (signature(op).control == Control::barrier) arrive(warp, op, mask);
+  if (op.kind == Kind::exit && !ended_.empty()) exit(warp);
+}
+
+void RaceCheck::end_block(Block& block) {
+  if (block.trap) return;
+  for (size_t rank = 0; rank < ended_.size(); ++rank)
+    for (size_t warp = 0; warp < warps_.size(); ++warp) {
+      const RemoteAccess& last = remote_[rank * warps_.size() + warp];
+      if (last.stamp.time == 0 || (warp < ended_[rank].size() && last.stamp.time <= ended_[rank][warp]))
+        continue;
+      const Actor who = actor_of(last.stamp.who);
+      if (!log_.opens(ended_block, who.op)) continue;
+      log_.tell(place(who, last.writes ? "written" : "read"), {},
+                memory_text(block, ptx::Space::shared, last.address));
+    }
 }
 
 void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
@@ -144,9 +182,10 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts&
   if (meets) order_members(warp, ~0u);
   const uint32_t kept = flow == Flow::store ? without_repeats(warp, op, mask) : mask;
   each_access(warp, op, kept, [&](const MemoryAccess& at) {
-    if (at.space != ptx::Space::local)
-      touch({&warp, &op, at.lane, at.writes, f.strong || f.confirmed, at.space, at.address, at.bytes},
-            flow != Flow::copy_async || !at.writes ? Remember::judged : Remember::nothing);
+    if (at.space == ptx::Space::local) return;
+    const Touch now{&warp, &op, at.lane, at.writes, f.strong || f.confirmed, at.space, at.address, at.bytes};
+    touch(now, flow != Flow::copy_async || !at.writes ? Remember::judged : Remember::nothing);
+    if (!ended_.empty()) note_remote(now);
   });
   if (meets) warps_[warp.index].product = warps_[warp.index].time, order_members(warp, ~0u);
   if (!loads && f.strong) through_location(warp, op, mask);
@@ -267,7 +306,7 @@ void RaceCheck::judge_writers(const Touch& now, const Writers& writers) {
 
 /// A write, against what a warp of the block has read last.
 void RaceCheck::judge_reader(const Touch& now, uint32_t warp, const Reader& reader) {
-  if (is_past(reader.time) || (is_strong(reader.who) && now.strong)) return;
+  if (is_past(reader.time) || both_strong(reader.who, now)) return;
   const uint32_t others = warp == now.warp->index ? reader.lanes & ~(1u << now.lane) : reader.lanes;
   if (!others) return;
   const int lane = std::countr_zero(others);
@@ -290,12 +329,21 @@ void RaceCheck::touch_shared(const Touch& now, Remember remember) {
       const bool is_new = mine.time != me.time;
       mine.lanes = (is_new ? 0 : mine.lanes) | 1u << now.lane;
       mine.time = me.time;
-      if (is_new || !now.strong) mine.who = me.who;  // a plain read is what an atomic races with
+      // A plain read is what an atomic races with, one of those that pass values in step what a store does.
+      const bool tells_more = is_strong(mine.who) && facts(*now.op).is_volatile != RaceFacts::Volatile::no;
+      if (is_new || !now.strong || tells_more) mine.who = me.who;
       continue;
     }
     for (uint32_t w = 0; w < warps && judged; ++w) judge_reader(now, w, readers[w]);
     if (remember != Remember::nothing) writers = {me, now.strong ? writers.plain : me};
   }
+}
+
+void RaceCheck::note_remote(const Touch& now) {
+  if (now.space != ptx::Space::shared) return;
+  const uint64_t rank = now.address / block_->shared_stride;
+  if (rank != now.warp->rank)
+    remote_[rank * warps_.size() + now.warp->index] = {stamp(now), now.address, now.writes};
 }
 
 void RaceCheck::touch_global(const Touch& now, Remember remember) {
@@ -342,8 +390,11 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   other_reads_race_ |= reads && !reads_global;
   if (!log_.opens(same_warp ? warp_race : race, who.op, other.op)) return;
   const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
-  const bool one_store = same_warp && other.op == who.op && now.writes && before_wrote;
-  const char* missing = one_store     ? "lanes of one warp store different values"
+  const bool in_step = same_warp && is_strong(before.who) && now.strong,
+             one_store = same_warp && other.op == who.op && now.writes && before_wrote;
+  const char* missing = one_store ? "lanes of one warp store different values"
+                        : in_step
+                            ? "no __syncwarp between these lanes of one warp, and volatile keeps none in step"
                         : same_warp   ? "no __syncwarp between these lanes of one warp"
                         : !same_block ? "blocks of one launch have no order"
                                       : "no barrier (__syncthreads) between them";

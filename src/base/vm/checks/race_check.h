@@ -17,6 +17,8 @@
 //   blocks: fences of any thread of the block count.
 // - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other;
 //   nor does a load from the address of a compare-and-swap, which finds out whether the value still stands.
+//   But .volatile keeps no lanes in step: a .volatile load of shared memory and another lane's .volatile store
+//   there are a `warp-race`, unless the load waits for a value (polls.h).
 // - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered
 //   at the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has
 //   done what it does when it was issued, for whoever has waited there; what touches its bytes in flight is
@@ -24,6 +26,8 @@
 // - The product of a warpgroup is one: who has waited for it knows that all four warps have read what it
 //   takes.
 // - An mbarrier hands on what those who arrived knew to those whose wait has passed.
+// - The shared memory of a block is there until its last thread exits: what another block of the cluster does
+//   there must be known to a thread of that block when it exits (`ended-block`).
 //
 // A race of a load of global memory whose value reaches nothing is none (stray_reads.h).
 //
@@ -54,13 +58,15 @@ struct RaceFacts {
   bool strong = false;     ///< atomic, volatile, relaxed, acquire or release
   bool confirmed = false;  ///< SwapLoops
   bool releases = false;   ///< .release or .acq_rel
+  /// A .volatile access of shared memory; a load that does not wait for the value.
+  enum class Volatile : uint8_t { no, load, store } is_volatile = Volatile::no;
   Slot members = no_slot;
 };
 
 class RaceCheck : public Check<RaceFacts> {
  public:
   static constexpr unsigned hooks =
-      hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
+      hook::begin_block | hook::before | hook::after | hook::landed | hook::released | hook::end_block;
   explicit RaceCheck(const CheckSetup& setup) : Check(setup), unfollowed_(setup.unfollowed) {}
 
   void enter(const LaunchContext&);
@@ -69,6 +75,7 @@ class RaceCheck : public Check<RaceFacts> {
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
   void released(Block&);
+  void end_block(Block&);
 
   /// Buffers that were not followed and were written: the launch must run again with them.
   const std::set<std::string>& written_unfollowed() const { return written_unfollowed_; }
@@ -141,6 +148,12 @@ class RaceCheck : public Check<RaceFacts> {
     uint32_t bytes;
     bool pending = false;  ///< memory has not changed yet
   };
+  /// What a warp has done last in shared memory of another block of its cluster.
+  struct RemoteAccess {
+    Stamp stamp;
+    uint64_t address = 0;
+    bool writes = false;
+  };
   /// What the issuer of a bulk copy knew, itself included; the copy's writes are of that time.
   struct Issued {
     uint32_t time = 0;
@@ -156,6 +169,11 @@ class RaceCheck : public Check<RaceFacts> {
   bool is_past(uint32_t time) const { return time <= launch_start_; }
   uint64_t block_at(uint32_t time) const { return block_of_time_[time - launch_start_ - 1]; }
   bool ordered(const Stamp&, const Touch&) const;
+  bool passes_in_step(uint32_t before, const Touch&) const;
+  /// Both atomic or alike, so that they need no order.
+  bool both_strong(uint32_t before, const Touch& now) const {
+    return is_strong(before) && now.strong && !passes_in_step(before, now);
+  }
   bool ordered_in_block(uint32_t warp, int lane, uint32_t time, const Touch&) const;
 
   void access(Warp&, const Op&, uint32_t mask, const RaceFacts&);
@@ -168,6 +186,7 @@ class RaceCheck : public Check<RaceFacts> {
   void release_at_barrier(Warp&, const Op&, uint32_t mask);
   bool repeats_contents(size_t granule);
   void touch_shared(const Touch&, Remember);
+  void note_remote(const Touch&);
   void touch_global(const Touch&, Remember);
   void judge_writers(const Touch& now, const Writers&);
   void judge_reader(const Touch& now, uint32_t warp, const Reader&);
@@ -176,6 +195,7 @@ class RaceCheck : public Check<RaceFacts> {
   void meet(Warp&, uint32_t members);  ///< the same in the warp's present time, which goes on
   void arrive(Warp&, const Op&, uint32_t mask);
   void arrive_at_cluster(Warp&, const Op&);
+  void exit(const Warp&);
   /// An op, a lane of 5 bits, a warp, and whether the access was atomic or alike.
   uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) const {
     return static_cast<uint32_t>(op) << (6 + warp_bits_) | static_cast<uint32_t>(lane) << (1 + warp_bits_) |
@@ -203,6 +223,8 @@ class RaceCheck : public Check<RaceFacts> {
   std::vector<std::array<std::vector<uint32_t>, 16>> barriers_;  ///< known, joined, of those who arrived
   std::vector<uint32_t> arriving_,
       met_;  ///< the same of the cluster's barrier: of its phase, of the last one
+  std::vector<std::vector<uint32_t>> ended_;  ///< by block of a cluster: known, joined, of those who exited
+  std::vector<RemoteAccess> remote_;          ///< [block][warp]
   std::unordered_map<uint64_t, Issued> issued_;  ///< bulk copies that complete at an mbarrier, by number
   uint32_t warp_bits_ = 5;                       ///< of Stamp::who
   std::vector<Writers> shared_writers_;

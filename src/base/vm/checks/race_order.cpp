@@ -88,6 +88,11 @@ void RaceCheck::arrive_at_cluster(Warp& warp, const Op& op) {
   advance(order);
 }
 
+/// What a thread knows when it exits its block has waited for.
+void RaceCheck::exit(const Warp& warp) {
+  join(ended_[warp.rank], warps_[warp.index].known);
+}
+
 void RaceCheck::released(Block& block) {
   const bool met =
       std::none_of(block.warps.begin(), block.warps.end(), [](const Warp& w) { return w.at_cluster; });

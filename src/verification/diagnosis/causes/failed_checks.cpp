@@ -17,7 +17,7 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"data-race",
        "threads or blocks reach the same memory without waiting for each other",
-       {"race", "warp-race", "async-copy-race", "wgmma-race", "bulk-copy-race", "proxy-fence",
+       {"race", "warp-race", "ended-block", "async-copy-race", "wgmma-race", "bulk-copy-race", "proxy-fence",
         "mbarrier-phase"},
        "put a barrier between the two, or give each its own memory",
        {"no-races", "same-bits-twice", "same-bits-twice-on-peer"}},
