@@ -12,6 +12,7 @@
 #include "src/base/vm/device_heap.h"
 #include "src/base/vm/launch.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/stored_floats.h"
 #include "src/binding/arrays.h"
 #include "src/binding/storages.h"
 #include "src/verification/verify/check_program.h"
@@ -117,7 +118,41 @@ Outcome run_live(const Program& program, const Storages& storages, const vm::Mac
 
 // ---- judged, on copies ----
 
-json run_judged(Program program, const vm::Code& code, Storages& storages, const LaunchOptions& options) {
+/// Whether a word that the launch has changed is, taken for a float of 32 or 64 bits, not finite. All ones
+/// are not looked at: an integer's -1, and what memory holds before anything is written.
+bool may_be_nonfinite(const Tensor& before, const Tensor& after) {
+  for (size_t at = 0; at + 4 <= after.data.size(); at += 4) {
+    uint32_t was, is;
+    std::memcpy(&was, before.data.data() + at, 4), std::memcpy(&is, after.data.data() + at, 4);
+    if (was != is && is != ~0u && ((is & 0x7f800000) == 0x7f800000 || (is & 0x7ff00000) == 0x7ff00000))
+      return true;
+  }
+  return false;
+}
+
+/// Storages of bytes in which the launch may have left what is not finite, as the floats that it stores
+/// there; false where there are none.
+bool type_storages(const Program& program, TensorMap& inputs, const Outcome& ran,
+                   const vm::MachineOptions& machine) {
+  std::vector<std::string> wanted;
+  for (const auto& [name, now] : ran.changed_inputs)
+    if (now.dtype == Dtype::u8 && may_be_nonfinite(inputs.at(name), now)) wanted.push_back(name);
+  if (wanted.empty()) return false;
+  bool any = false;
+  const std::map<std::string, Dtype> floats = vm::stored_floats(program, inputs, machine);
+  for (const std::string& name : wanted) {
+    const auto type = floats.find(name);
+    Tensor& bytes = inputs.at(name);
+    const size_t width = type == floats.end() ? 0 : static_cast<size_t>(format(type->second).bytes);
+    if (width == 0 || bytes.data.size() % width != 0) continue;
+    bytes.dtype = type->second, bytes.axes = {{"", static_cast<int64_t>(bytes.data.size() / width)}};
+    any = true;
+  }
+  return any;
+}
+
+json run_judged(Program program, const vm::Code& code, Storages& storages, const LaunchOptions& options,
+                std::map<uint64_t, ByteSet>* unwritten) {
   TensorMap inputs;
   ProgramCheckOptions check;
   storages.tell_apart();
@@ -133,16 +168,24 @@ json run_judged(Program program, const vm::Code& code, Storages& storages, const
   }
   check.machine = check.origin.machine = options.machine;
   check.checks = options.checks;
+  for (size_t i = 0; unwritten && i < storages.size(); ++i)
+    if (const auto found = unwritten->find(storages[i].address); wanted[i] && found != unwritten->end())
+      check.checks.unwritten_bytes[storages.name(i)] = found->second;
   check.births = check.origins = options.origins;
   check.orders = check.poison = check.architectures = options.repeats;
   Outcome first;
   check.ran = [&](const Outcome& outcome) { first = outcome; };
   Verification v = check_program(options.name, program, inputs, check);
+  if (options.origins && !v.trap && type_storages(program, inputs, first, options.machine))
+    v = check_program(options.name, program, inputs, check);
   for (size_t i = 0; i < storages.size(); ++i) {
     const auto changed = first.changed_inputs.find(storages.name(i));
     if (changed != first.changed_inputs.end() && storages[i].writable)
       std::memcpy(storages.data(i), changed->second.data.data(), changed->second.data.size());
   }
+  for (size_t i = 0; unwritten && v.checks && i < storages.size(); ++i)
+    if (const auto left = v.checks->unwritten.find(storages.name(i)); left != v.checks->unwritten.end())
+      (*unwritten)[storages[i].address] = left->second;
   first.trap = v.trap;
   json answer = answer_of(first);
   answer["verification"] = to_json(v);
@@ -196,14 +239,14 @@ json describe(const assay_module& module) {
 }
 
 json launch(const assay_module& module, const assay_launch& launch,
-            std::shared_ptr<const vm::DeviceHeap>* heap) {
+            std::shared_ptr<const vm::DeviceHeap>* heap, std::map<uint64_t, ByteSet>* unwritten) {
   const LaunchOptions options = options_of(launch);
   Program program = program_of(module, launch, options);
   Storages storages(launch);
   std::optional<vm::HeapOfProcess> process;
   if (heap) process.emplace(*heap);
   json answer = options.is_judged()
-                    ? run_judged(std::move(program), module.entry(launch.entry), storages, options)
+                    ? run_judged(std::move(program), module.entry(launch.entry), storages, options, unwritten)
                     : answer_of(run_live(program, storages, options.machine));
   if (heap) *heap = process->after();
   return answer;

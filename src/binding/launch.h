@@ -7,6 +7,7 @@
 #include <string>
 
 #include "include/assay_engine.h"
+#include "src/base/program/byte_set.h"
 #include "src/base/program/program.h"
 #include "src/base/vm/code.h"
 
@@ -33,8 +34,10 @@ nlohmann::json describe(const assay_module&);
 /// Without checks the launch works on the storages as they lie there. With checks it is judged on copies of
 /// those that its arguments reach, at the same addresses, and what it wrote is copied back: addresses are the
 /// arguments' and, followed on, the 64-bit words of integer and untyped storages.
-/// `heap`, where there is one, is what kernels have allocated before, and becomes what they leave.
+/// `heap`, where there is one, is what kernels have allocated before, and becomes what they leave;
+/// `unwritten`, by a storage's address, the bytes that hold nothing yet, and becomes those that still do.
 nlohmann::json launch(const assay_module&, const assay_launch&,
-                      std::shared_ptr<const vm::DeviceHeap>* heap = nullptr);
+                      std::shared_ptr<const vm::DeviceHeap>* heap = nullptr,
+                      std::map<uint64_t, ByteSet>* unwritten = nullptr);
 
 }  // namespace assay::binding

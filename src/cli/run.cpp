@@ -24,7 +24,7 @@ namespace {
 
 struct RunCommand {
   std::string arch = "sm_90", checks = "all", digests, capture, when = "nonfinite", kernel;
-  bool repeats = false;
+  bool repeats = false, copies = false;
   std::vector<std::string> program;
   OutputOptions output;
   FindingOptions findings;
@@ -41,6 +41,7 @@ struct RunCommand {
       if (arch != "sm_90") v.replay += " --arch " + arch;
       if (checks != "all") v.replay += " --checks " + checks;
       if (repeats) v.replay += " --repeats";
+      if (copies) v.replay += " --copies";
       v.replay += " --";
       for (const std::string& word : program) v.replay += " " + shell_word(word);
       run.findings.push_back(std::move(v));
@@ -85,6 +86,14 @@ struct RunCommand {
     return status == 0 && (when != "nonfinite" || answer.at("kept").empty()) ? 0 : 1;
   }
 
+  static void tell_notes(const Console& console, const nlohmann::json& notes) {
+    constexpr size_t kMost = 8;
+    for (size_t i = 0; i < std::min(notes.size(), kMost); ++i)
+      console.line("note: " + notes[i].get<std::string>());
+    if (notes.size() > kMost)
+      console.line(fmt::format("note: the same of {} further allocations", notes.size() - kMost));
+  }
+
   int run() {
     if (!capture.empty()) return run_capturing();
     findings.check();
@@ -94,6 +103,7 @@ struct RunCommand {
     nlohmann::json options = {{"arch", arch},
                               {"checks", checks},
                               {"repeats", repeats},
+                              {"copies", copies},
                               {"origins", checks != "none"},
                               {"result", file.path().string()}};
     if (!digests.empty()) options["digests"] = digests;
@@ -108,6 +118,7 @@ struct RunCommand {
     const FuzzRun result = result_of(answer);
     const Console console = output.console();
     for (const Verification& v : result.findings) print_verification(console, v);
+    tell_notes(console, answer.at("notes"));
     const std::string ended = ending_text(status);
     const bool passed = result.findings.empty() && status == 0 && answer.at("said").empty();
     console.line(fmt::format(
@@ -141,6 +152,8 @@ void add_run(CLI::App& app, int& status) {
   command->add_option("--checks", o->checks, "As of assay check; none: launches run as they are")
       ->capture_default_str();
   command->add_flag("--repeats", o->repeats, "Each launch also in other orders, with other poison");
+  command->add_flag("--copies", o->copies,
+                    "A finding where the program copies to the host what nothing has written; else a note");
   command
       ->add_option(
           "--digests", o->digests,

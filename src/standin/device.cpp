@@ -12,8 +12,10 @@
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/fatbin.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/device_heap.h"
 #include "src/result/verification.h"
+#include "src/verification/verify/verdict.h"
 
 namespace assay::standin {
 namespace {
@@ -63,6 +65,7 @@ Device::Device()
       gpu_(binding::gpu_of(options_.value("arch", "sm_90"))),
       result_(options_.value("result", "")) {
   options_["arch"] = gpu_.arch;
+  follows_unwritten_ = vm::parse_checks(options_.value("checks", std::string("none"))).unwritten;
 }
 
 Device::~Device() {
@@ -89,6 +92,7 @@ void Device::write_result() {
   const json result = {{"launches", launches_},
                        {"findings", findings_},
                        {"said", said_},
+                       {"notes", notes_},
                        {"lane_instructions", lane_instructions_},
                        {"seconds", seconds_}};
   std::ofstream(result_) << result.dump();
@@ -109,6 +113,8 @@ void* Device::allocate(size_t bytes, Allocation allocation) {
   void* const made = std::aligned_alloc(512, aligned(bytes));
   if (!made) return nullptr;
   std::memset(made, 0xff, aligned(bytes));  // a NaN in every format: what is read before it is written shows
+  if (follows_unwritten_ && allocation.number > 0 && allocation.place == Place::device)
+    allocation.unwritten.add(0, bytes);
   allocations_[reinterpret_cast<uint64_t>(made)] = std::move(allocation);
   return made;
 }
@@ -161,8 +167,66 @@ Status Device::check_range(const void* address, size_t bytes) {
 Status Device::copy(void* to, const void* from, size_t bytes) {
   for (const void* side : {static_cast<const void*>(to), from})
     if (const Status status = check_range(side, bytes)) return status;
+  note_copy(to, from, bytes);
   std::memmove(to, from, bytes);
   return kSuccess;
+}
+
+Status Device::fill(void* to, uint32_t word, size_t bytes) {
+  if (const Status status = check_range(to, bytes)) return status;
+  for (size_t at = 0; at < bytes; at += sizeof word)
+    std::memcpy(static_cast<char*>(to) + at, &word, std::min(sizeof word, bytes - at));
+  note_copy(to, &word, bytes);
+  return kSuccess;
+}
+
+Device::Allocation* Device::holder(const void* address, uint64_t* offset) {
+  const auto at = reinterpret_cast<uint64_t>(address);
+  const auto after = allocations_.upper_bound(at);
+  if (after == allocations_.begin()) return nullptr;
+  const auto found = std::prev(after);
+  *offset = at - found->first;
+  return *offset < found->second.bytes ? &found->second : nullptr;
+}
+
+/// What holds nothing yet goes along from one place of the device to the other; where it goes to the host,
+/// the program reads what nothing wrote.
+void Device::note_copy(const void* to, const void* from, size_t bytes) {
+  if (!follows_unwritten_ || bytes == 0) return;
+  const std::lock_guard lock(mutex_);
+  uint64_t there = 0, here = 0;
+  Allocation* const target = holder(to, &there);
+  const Allocation* const source = holder(from, &here);
+  const ByteSet taken = source ? source->unwritten.within(here, here + bytes) : ByteSet{};
+  if (!target) {
+    if (!taken.empty() && lost_ == kSuccess) tell_unwritten(*source, taken);
+    return;
+  }
+  target->unwritten.remove(there, there + bytes);
+  for (const ByteSpan& range : taken.spans())
+    if (target->place == Place::device)
+      target->unwritten.add(range.begin - here + there, range.end - here + there);
+}
+
+/// Once per allocation. Hosts copy whole buffers and use a part of them: a finding where that is asked for.
+void Device::tell_unwritten(const Allocation& of, const ByteSet& taken) {
+  if (!copied_unwritten_.insert(of.name).second) return;
+  const std::string message = fmt::format(
+      "{} of the bytes of {} that the program copies to the host were never written, from byte {} to byte {} "
+      "of {}",
+      taken.count(), of.name, taken.spans().front().begin, taken.spans().back().end - 1, of.bytes);
+  if (!options_.value("copies", false)) return notes_.push_back(message);
+  Verification v;
+  v.kernel = fmt::format("copy of {} to the host", of.name), v.backend = fmt::format("vm {}", gpu_.arch);
+  v.program.emplace();
+  CheckReport& report = v.checks.emplace();
+  report.ran = {CheckName::unwritten};
+  CheckFinding& made = report.findings.emplace_back();
+  made.check = CheckName::unwritten, made.kind = CheckKind::never_written;
+  made.at.access = "not written", made.element = of.name, made.count = taken.count();
+  made.message = message;
+  decide(v);
+  findings_.push_back(to_json(v));
 }
 
 namespace {
@@ -330,6 +394,9 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
   options.erase("result"), options.erase("digests");
   options["name"] = fmt::format("{} (launch {})", kernel.entry, number);
   const std::string text = options.dump();
+  std::map<uint64_t, ByteSet> unwritten;
+  for (const auto& [address, allocation] : allocations_)
+    if (!allocation.unwritten.empty()) unwritten[address] = allocation.unwritten;
   assay_launch launch{};
   launch.struct_bytes = sizeof launch, launch.entry = kernel.entry.c_str();
   const auto put = [](uint32_t(&to)[3], const Dim3& from) { to[0] = from.x, to[1] = from.y, to[2] = from.z; };
@@ -345,7 +412,8 @@ Status Device::launch(const KernelHandle& kernel, const LaunchRequest& request, 
   launch.storages = storages.data(), launch.storage_count = storages.size();
   launch.options = text.c_str();
   try {
-    const json answer = binding::launch(*module, launch, &heap_);
+    const json answer = binding::launch(*module, launch, &heap_, &unwritten);
+    for (auto& [address, left] : unwritten) allocations_.at(address).unwritten = std::move(left);
     for (const json& line : answer.at("printed")) std::fputs(line.get<std::string>().c_str(), stdout);
     lane_instructions_ += answer.at("lane_instructions").get<uint64_t>();
     seconds_ += answer.at("seconds").get<double>();

@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "src/base/program/byte_set.h"
 #include "src/binding/gpus.h"
 #include "src/binding/launch.h"
 #include "src/standin/cuda_abi.h"
@@ -38,7 +40,7 @@ struct LaunchRequest {
 class Device {
  public:
   /// Options from the environment: ASSAY_RUN, a JSON object {"arch", "checks", "repeats", "origins", "limit",
-  /// "result", "digests"} (src/cli/run.cpp).
+  /// "copies", "result", "digests"} (src/cli/run.cpp).
   static Device& get();
   ~Device();
 
@@ -56,11 +58,14 @@ class Device {
     Place place = Place::device;
     int number = 0;  ///< from 1 on, in the order of the program; 0: a variable of device code
     std::string name;
+    ByteSet unwritten{};  ///< holds nothing yet, where that is followed
   };
   const Allocation* find(const void* address, uint64_t* base = nullptr);
   /// Is [address, address + bytes) inside an allocation, or memory that no allocation touches?
   Status check_range(const void* address, size_t bytes);
   Status copy(void* to, const void* from, size_t bytes);
+  /// `word`, again and again; the last one perhaps in part.
+  Status fill(void* to, uint32_t word, size_t bytes);
 
   void reset_heap();
   LoadedCode* load(const FatBinaryWrapper&);
@@ -90,12 +95,16 @@ class Device {
   void note(const std::string& line);  ///< say, by one who holds the mutex
   void note_digest(uint64_t address, const Allocation&);
   void* allocate(size_t bytes, Allocation);  ///< null: there is no more
+  Allocation* holder(const void* address, uint64_t* offset);
+  void note_copy(const void* to, const void* from, size_t bytes);
+  void tell_unwritten(const Allocation&, const ByteSet&);
   LoadedCode* keep(std::unique_ptr<LoadedCode>);
   void place_variables(assay_module&);
   Allocation* variable(const LoadedCode&, const std::string& name, void** at);
 
   std::mutex mutex_;
   nlohmann::json options_;
+  bool follows_unwritten_ = false;
   const binding::Gpu& gpu_;
   std::map<uint64_t, Allocation> allocations_;  ///< by address
   std::map<uint64_t, size_t> registered_;       ///< bytes by address: the program's own memory
@@ -104,6 +113,8 @@ class Device {
   std::map<const void*, KernelHandle> kernels_;
   std::map<const void*, void*> variables_;  ///< address of each, by what the host calls it
   std::vector<std::string> said_;
+  std::vector<std::string> notes_;          ///< what is no finding
+  std::set<std::string> copied_unwritten_;  ///< names of allocations of which that is told
   Status last_ = kSuccess, lost_ = kSuccess;
   std::string result_;                  ///< file for the program that started this one
   std::map<int, std::string> digests_;  ///< by allocation, of what it held at its end

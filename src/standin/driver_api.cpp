@@ -99,9 +99,7 @@ ASSAY_CUDA int cuGetErrorName(int status, const char** text) {
   return kSuccess;
 }
 ASSAY_CUDA int cuMemsetD32Async(uint64_t to, uint32_t value, size_t count, void*) {
-  if (const Status status = Device::get().check_range(reinterpret_cast<void*>(to), 4 * count)) return status;
-  for (size_t i = 0; i < count; ++i) std::memcpy(reinterpret_cast<char*>(to) + 4 * i, &value, sizeof value);
-  return kSuccess;
+  return Device::get().fill(reinterpret_cast<void*>(to), value, 4 * count);
 }
 ASSAY_CUDA int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t count) {
   return cuMemsetD32Async(to, value, count, nullptr);

@@ -46,9 +46,7 @@ Status copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch,
 }
 
 Status fill(void* to, int value, size_t bytes) {
-  if (const Status status = Device::get().check_range(to, bytes)) return status;
-  std::memset(to, value, bytes);
-  return kSuccess;
+  return Device::get().fill(to, 0x01010101u * static_cast<uint8_t>(value), bytes);
 }
 
 constexpr std::pair<Status, std::pair<const char*, const char*>> kErrors[] = {

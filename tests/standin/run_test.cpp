@@ -115,6 +115,46 @@ TEST(Run, ARaceOnAVariableIsFound) {
   EXPECT_NE(ran.out.find("race: words["), ran.out.npos) << ran.out;
 }
 
+TEST(Run, WhatIsNotFiniteIsToldWithItsOriginThoughMemoryHasNoType) {
+  const ScratchFolder here;
+  const Ran ran = run_program("", "runtime_program quotients 90", here);
+  EXPECT_EQ(ran.status, 1) << ran.out;
+  EXPECT_NE(ran.out.find("1 non-finite element of allocation 2"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("exp-overflow"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("allocation 2[33]"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("runtime_program.cu:"), ran.out.npos) << ran.out;
+  // Finite, and one that the host brings along.
+  for (const char* largest : {"3", "nan"}) {
+    const Ran other = run_program("", std::string("runtime_program quotients ") + largest, here);
+    EXPECT_EQ(other.status, 0) << largest << other.out << other.err;
+  }
+}
+
+TEST(Run, WhatNothingWroteIsToldWhereTheHostReadsItOrAnOutputComesOfIt) {
+  const ScratchFolder here;
+  const std::pair<const char*, const char*> copies[] = {
+      {"part",
+       "4 of the bytes of allocation 2 that the program copies to the host were never written, from byte 248 "
+       "to "},
+      {"none", "252 of the bytes of allocation 2 that the program copies to the host were never written"},
+      {"copied", "4 of the bytes of allocation 3 that the program copies to the host were never written"}};
+  for (const auto& [how, said] : copies)
+    for (const char* options : {"", "--copies"}) {
+      const Ran ran = run_program(options, std::string("runtime_program tail ") + how, here);
+      EXPECT_EQ(ran.status, *options ? 1 : 0) << how << ran.out;
+      EXPECT_NE(ran.out.find((*options ? "never-written: " : "note: ") + std::string(said)), ran.out.npos)
+          << how << ran.out << ran.err;
+    }
+  const Ran moved = run_program("", "runtime_program tail moved", here);
+  EXPECT_EQ(moved.status, 1) << moved.out;
+  EXPECT_NE(moved.out.find("unwritten-output"), moved.out.npos) << moved.out;
+  for (const char* how : {"whole", "later", "unread"}) {
+    const Ran ran = run_program("--copies", std::string("runtime_program tail ") + how, here);
+    EXPECT_EQ(ran.status, 0) << how << ran.out << ran.err;
+    EXPECT_EQ(ran.out.find("never written"), ran.out.npos) << how << ran.out;
+  }
+}
+
 TEST(Run, SameDigestsEveryTime) {
   const ScratchFolder here;
   std::string digests[2];

@@ -161,6 +161,47 @@ static bool heap(const char* fault) {
   return cudaMemcpy(&got, sum, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess && got == 45;
 }
 
+__global__ void powers(const float* x, float* to, int count) {
+  const int i = threadIdx.x;
+  if (i < count) to[i] = expf(x[i]) / expf(x[i]);
+}
+
+/// exp(x) / exp(x), where `largest` decides whether an infinity is divided by one.
+static bool quotients(float largest) {
+  float host[40], *x, *to;
+  for (int i = 0; i < 40; ++i) host[i] = i == 33 ? largest : 1;
+  if (cudaMalloc(&x, sizeof host) != cudaSuccess || cudaMalloc(&to, sizeof host) != cudaSuccess) return false;
+  if (cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice) != cudaSuccess) return false;
+  powers<<<1, 64>>>(x, to, 40);
+  return cudaMemcpy(host, to, sizeof host, cudaMemcpyDeviceToHost) == cudaSuccess && host[0] == 1;
+}
+
+/// Doubles, pairs at a time; `whole`: the last element of an odd number too.
+__global__ void doubles(const float* x, float* to, int count, bool whole) {
+  const int i = 2 * threadIdx.x;
+  if (i + 1 < count) to[i] = 2 * x[i], to[i + 1] = 2 * x[i + 1];
+  if (whole && i + 1 == count) to[i] = 2 * x[i];
+}
+
+static bool tail(const char* how) {
+  float host[63] = {}, *x, *to, *other;
+  if (cudaMalloc(&x, sizeof host) != cudaSuccess || cudaMalloc(&to, sizeof host) != cudaSuccess) return false;
+  if (cudaMalloc(&other, sizeof host) != cudaSuccess) return false;
+  if (cudaMemset(x, 0, sizeof host) != cudaSuccess) return false;
+  doubles<<<1, 32>>>(x, to, std::strcmp(how, "none") == 0 ? 0 : 63, std::strcmp(how, "whole") == 0);
+  if (std::strcmp(how, "later") == 0) doubles<<<1, 32>>>(x + 62, to + 62, 1, true);
+  const float* from = to;
+  if (std::strcmp(how, "moved") == 0) {
+    doubles<<<1, 32>>>(to, other, 63, true);
+    from = other;
+  } else if (std::strcmp(how, "copied") == 0) {
+    if (cudaMemcpy(other, to, sizeof host, cudaMemcpyDeviceToDevice) != cudaSuccess) return false;
+    from = other;
+  }
+  const size_t bytes = sizeof host - (std::strcmp(how, "unread") == 0 ? sizeof(float) : 0);
+  return cudaMemcpy(host, from, bytes, cudaMemcpyDeviceToHost) == cudaSuccess;
+}
+
 int main(int, char** argv) {
   const char* const step = argv[1];
   if (std::strcmp(step, "memory") == 0) return !memory();
@@ -169,6 +210,8 @@ int main(int, char** argv) {
   if (std::strcmp(step, "variables") == 0) return !variables();
   if (std::strcmp(step, "variable-race") == 0) return !variable_race();
   if (std::strcmp(step, "loaded-module") == 0) return !loaded_module();
+  if (std::strcmp(step, "quotients") == 0) return !quotients(static_cast<float>(std::atof(argv[2])));
+  if (std::strcmp(step, "tail") == 0) return !tail(argv[2]);
   if (std::strcmp(step, "heap") == 0) return !heap(argv[2]);
   return 2;
 }

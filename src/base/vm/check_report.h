@@ -11,6 +11,7 @@
 
 #include "src/base/fields/fields.h"
 #include "src/base/fields/names.h"
+#include "src/base/program/byte_set.h"
 #include "src/base/program/outcome.h"
 
 namespace assay {
@@ -130,6 +131,8 @@ struct CheckReport {
   /// Where only some blocks ran, by output: elements that they have written, from values of their own. Not
   /// written to JSON.
   std::map<std::string, std::vector<uint8_t>> settled;
+  /// What the run has left of Checks::unwritten_bytes. Not written to JSON.
+  std::map<std::string, ByteSet> unwritten;
 
   /// Findings that are none, for this reason.
   template <typename IsNone>

@@ -243,5 +243,18 @@ TEST(WrittenCheck, AWorkspaceIsUnwrittenUntilALaunchWritesIt) {
   EXPECT_TRUE(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.empty());
 }
 
+TEST(WrittenCheck, LanesOfOneStoreThatReachSeveralSpacesWriteEachTheirOwn) {
+  SmallKernel kernel;
+  kernel.declarations = ".shared .align 4 .b8 s[128];";
+  kernel.body =
+      "mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; mul.wide.u32 %rd2, %r32, 4; add.s64 %rd1, %rd1, %rd2;\n"
+      "setp.lt.u32 %p1, %r32, 16; selp.b64 %rd3, %pd, %rd1, %p1; st.b32 [%rd3], %t; @%p1 ret;\n"
+      "ld.shared.b32 %d, [s+64]; setp.eq.u32 %p2, %d, 3; @%p2 trap;";
+  const CheckedRun run = run_checked(kernel);
+  EXPECT_FALSE(run.trap) << run.trap->message;
+  EXPECT_EQ(run.first("never-written"), nullptr) << all_messages(run.report);
+  EXPECT_EQ(run.first("unwritten-branch"), nullptr) << all_messages(run.report);
+}
+
 }  // namespace checks_written_check_test
 }  // namespace assay::vm

@@ -17,8 +17,8 @@
 //   blocks: fences of any thread of the block count.
 // - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other;
 //   nor does a load from the address of a compare-and-swap, which finds out whether the value still stands.
-//   But .volatile keeps no lanes in step: a .volatile load of shared memory and another lane's .volatile store
-//   there are a `warp-race`, unless the load waits for a value (polls.h).
+//   But .volatile keeps no lanes in step: a .volatile load of shared memory and a .volatile store of another
+//   lane there are a `warp-race`, unless the load waits for a value (polls.h).
 // - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered
 //   at the wait. So does a bulk copy of a bulk group, with its source. One that completes at an mbarrier has
 //   done what it does when it was issued, for whoever has waited there; what touches its bytes in flight is

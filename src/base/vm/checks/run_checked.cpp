@@ -128,7 +128,7 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
   CheckTrace trace(run, {log, unfollowed, checks.strict_reads, !program.blocks.empty()});
   if (trace.unwritten) {
     trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs),
-                               in_place_names(program, inputs));
+                               in_place_names(program, inputs), checks.unwritten_bytes);
     note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
   BarrierLines barriers;
@@ -140,6 +140,8 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
     if (!program.blocks.empty())
       report.settled = settled_elements(*trace.unwritten, prepared.memory(), program);
   }
+  for (const auto& [name, ranges] : checks.unwritten_bytes)
+    if (trace.unwritten) report.unwritten[name] = trace.unwritten->never_stored(name);
   report.findings = log.take();
   report.dismissed.clear();
   const auto reads_global = [](const CheckFinding& f) { return f.reads_global; };

@@ -89,8 +89,13 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
 }
 
 void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten,
-                             const std::set<std::string>& in_place) {
+                             const std::set<std::string>& in_place,
+                             const std::map<std::string, ByteSet>& gaps) {
   for (const Allocation& a : memory.allocations()) {
+    if (const auto found = gaps.find(a.name); found != gaps.end() && !a.layout) {
+      add_gaps(a, found->second);
+      continue;
+    }
     if (!unwritten.contains(a.name) && !a.layout && !a.heap) {
       if (in_place.contains(a.name)) areas_.add(a.name, a.base, a.bytes, 1, written);
       continue;
@@ -108,6 +113,47 @@ void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& 
       cells->fill(at, width, written);
     }
   }
+}
+
+/// Blank is what most of its bytes are.
+void WrittenCheck::add_gaps(const Allocation& a, const ByteSet& gaps) {
+  with_gaps_.insert(a.name);
+  ByteSet stored;
+  stored.add(0, a.bytes);
+  for (const ByteSpan& range : gaps.spans()) stored.remove(range.begin, range.end);
+  const bool mostly_never = 2 * gaps.count() > a.bytes;
+  Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, mostly_never ? never : written);
+  for (const ByteSpan& range : (mostly_never ? stored : gaps).spans())
+    for (uint64_t at = range.begin; at < range.end;) {
+      const auto [cells, cell] = areas_.touch(area, at);
+      const uint64_t count = std::min(range.end - at, Areas::page_cells - cell);
+      cells->fill(cell, count, mostly_never ? written : never);
+      at += count;
+    }
+}
+
+ByteSet WrittenCheck::never_stored(const std::string& name) const {
+  ByteSet left;
+  const Areas::Area* const area = areas_.find(name);
+  if (!area) return left;
+  uint64_t begin = 0;
+  bool inside = false;
+  const auto turn = [&](bool into, uint64_t at) {
+    if (into == inside) return;
+    if (inside) left.add(begin, at);
+    begin = at, inside = into;
+  };
+  for (uint64_t at = 0; at < area->bytes;) {
+    const auto [cells, cell] = Areas::seen(*area, at);
+    const uint64_t count = std::min(area->bytes - at, Areas::page_cells - cell);
+    if (!cells)
+      turn(area->blank == never, at);
+    else
+      for (uint64_t i = 0; i < count; ++i) turn((*cells)[cell + i] == never, at + i);
+    at += count;
+  }
+  turn(false, area->bytes);
+  return left;
 }
 
 void WrittenCheck::enter(const LaunchContext& context) {
@@ -308,7 +354,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
       ++known.first;
     }
   }
-  if (missing && !partial_ && log_.opens(never_written, &tensor))
+  if (missing && !partial_ && !with_gaps_.contains(area.name) && log_.opens(never_written, &tensor))
     log_.tell({.access = "not written"}, {}, tensor.element_name(first_missing), fmt::arg("count", missing),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name),
               fmt::arg("shape", tensor.shape_text()), fmt::arg("last", tensor.element_name(last_missing)))

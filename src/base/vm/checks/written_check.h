@@ -10,11 +10,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "src/base/program/byte_set.h"
 #include "src/base/vm/cell_memory.h"
 #include "src/base/vm/checks/check.h"
 
@@ -57,9 +59,9 @@ class WrittenCheck : public Check<WrittenFacts> {
       : Check(setup), strict_(setup.strict), partial_(setup.partial) {}
 
   /// Outputs, workspaces and the gaps of views start as never written; everything else is. What is stored
-  /// into inputs that are outputs too is followed.
-  void begin_run(const Memory&, const std::set<std::string>& unwritten,
-                 const std::set<std::string>& in_place);
+  /// into inputs that are outputs too is followed. `gaps`: Checks::unwritten_bytes.
+  void begin_run(const Memory&, const std::set<std::string>& unwritten, const std::set<std::string>& in_place,
+                 const std::map<std::string, ByteSet>& gaps);
   void enter(const LaunchContext&);
   void begin_block(Block&);
   void guarded(Warp&, const Op&, uint32_t active);
@@ -70,6 +72,8 @@ class WrittenCheck : public Check<WrittenFacts> {
   void note_written(const Allocation&, const Part&);
   /// Elements of the outputs that were never written, or that came of what was not.
   void end_run(const Memory&, const std::vector<ProgramOutput>&);
+  /// The bytes of an input to which nothing has been stored yet.
+  ByteSet never_stored(const std::string& name) const;
   using Areas = GlobalCells<CellArray<uint8_t>>;
   /// Of an output or workspace; null for other names.
   const Areas::Area* area(const std::string& name) const { return areas_.find(name); }
@@ -151,8 +155,10 @@ class WrittenCheck : public Check<WrittenFacts> {
   bool all_written(Warp&, const Op&, uint32_t mask);
   void leave_out_uncovered(const LaunchContext&);
   void end_output(const Areas::Area&, const Place&);
+  void add_gaps(const Allocation&, const ByteSet&);
 
   bool strict_, partial_;
+  std::set<std::string> with_gaps_;  ///< inputs that a later launch may write
   std::vector<WarpStates> warps_;
   BlockCells<CellArray<uint8_t>, 1> memory_;
   Areas areas_;  ///< of what starts unwritten
