@@ -17,8 +17,8 @@ struct Loop {
 std::vector<Loop> loops_of(const Code& code) {
   std::vector<Loop> loops;
   for (size_t i = 0; i < code.ops.size(); ++i)
-    if (const Op& op = code.ops[i];
-        op.kind == Kind::branch && op.target >= 0 && static_cast<size_t>(op.target) <= i)
+    if (const Op& op = code.ops[i]; code.signature(op).control == Control::branch && op.target >= 0 &&
+                                    static_cast<size_t>(op.target) <= i)
       loops.push_back({static_cast<size_t>(op.target), i});
   return loops;
 }
@@ -33,7 +33,7 @@ std::vector<size_t> branches_by(const Code& code, std::set<Slot> made) {
       const bool reads = std::any_of(signature.reads.begin(), signature.reads.end(),
                                      [&](const Use& use) { return made.contains(use.slot); });
       if (!reads) continue;
-      if (code.ops[i].kind == Kind::branch) branches.insert(i);
+      if (signature.control == Control::branch) branches.insert(i);
       if (!signature.accesses.empty()) continue;
       for (const Use& use : signature.writes) made.insert(use.slot);
     }

@@ -138,7 +138,7 @@ bool RaceCheck::passes_in_step(uint32_t before, const Touch& now) const {
 
 void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   if (signature(op).control == Control::barrier) arrive(warp, op, mask);
-  if (op.kind == Kind::exit && !ended_.empty()) exit(warp);
+  if (signature(op).control == Control::exit && !ended_.empty()) exit(warp);
 }
 
 void RaceCheck::end_block(Block& block) {
