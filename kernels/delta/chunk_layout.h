@@ -88,28 +88,36 @@ HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) 
 }
 
 /// The kernel of the gradients of tokens' gates, or none (token_gradients.cuh): tiles of q, k and do, of what
-/// the scans kept of tokens, u and dr, and of states, S and D: together where 99 KiB hold them, else do
-/// in q's place, which never meet, and D in that of S.
+/// the scans kept of tokens, u and dr, and of states, S and D: together where three such blocks are on a
+/// multiprocessor of sm_90, else do in q's place, dr in that of k, D in that of S. Then M and N, tile_pairs
+/// tiles each.
 struct TokenGradientLayout {
-  int keys_offset, cotangents_offset, updates_offset, pulls_offset, states_offset, adjoints_offset, bytes;
+  int keys_offset, cotangents_offset, updates_offset, pulls_offset, states_offset, adjoints_offset;
+  int weights_offset, removals_offset, bytes;
   bool all;
 
   HOST_DEVICE constexpr explicit TokenGradientLayout(device::FormatSizes format)
-      : keys_offset(device::tile_bytes(format.element, 64)),
+      : keys_offset(0),
         cotangents_offset(0),
-        updates_offset(2 * keys_offset),
+        updates_offset(0),
         pulls_offset(0),
         states_offset(0),
         adjoints_offset(0),
+        weights_offset(0),
+        removals_offset(tile_pairs * 256 * format.kept),
         bytes(0),
         all(false) {
-    const int kept = device::tile_bytes(format.kept, 64);
-    all = 3 * keys_offset + 4 * kept <= device::most_shared_bytes;
-    if (all) cotangents_offset = updates_offset, updates_offset += keys_offset;
-    pulls_offset = updates_offset + kept;
-    states_offset = adjoints_offset = pulls_offset + kept;
-    if (all) adjoints_offset += kept;
-    bytes = adjoints_offset + kept;
+    const int given = device::tile_bytes(format.element, 64), kept = device::tile_bytes(format.kept, 64);
+    all = 3 * given + 4 * kept + 2 * removals_offset <= device::third_of_shared_bytes;
+    keys_offset = given;
+    cotangents_offset = all ? 2 * given : 0;
+    pulls_offset = all ? 3 * given : given;
+    updates_offset = pulls_offset + kept;
+    states_offset = updates_offset + kept;
+    adjoints_offset = all ? states_offset + kept : states_offset;
+    weights_offset = adjoints_offset + kept;
+    removals_offset += weights_offset;
+    bytes = 2 * removals_offset - weights_offset;
   }
 };
 

@@ -189,11 +189,11 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
 ///        and a weight before and after, then one addition of each of six levels
 ///   dk   likewise of u and D, dr and S, u and q, u and dr; sums over the tokens of three matrices, one more
 ///        addition
-///   dg   of tokens: two scores and a weight, scale (2), two products; or the products of q or k with
-///   what they
-///        get across chunks; or S (.) D, both rounded, K V/128 fused additions, 7 over lanes and warps, a
-///        weight; then 7 additions over a token's partners, 64 over tokens, 3 more. Of channels: x z with a
-///        weight each, or S (.) D, V/4 fused additions in a lane, 2 over lanes; then at most 32 additions.
+///   dg   of tokens: two scores and a weight, scale, two products, one taken from the other, at most
+///        9 additions over partners; or the products of q or k with what they get across chunks, K/2 fused
+///        additions and 2 over lanes; after those 6 over tokens; or S (.) D, both rounded, K V/128 fused
+///        additions, 7 over lanes and warps, a weight; then 4 more. Of channels: x z with a weight each, or
+///        S (.) D, V/4 fused additions in a lane, 2 over lanes; then at most 32 additions.
 /// r and du are made as what solves start from, one more tile after it, and rounded to what is kept.
 struct GradientErrors {
   double across, inside, sums;
@@ -224,10 +224,10 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Member& member, const ResolvedC
           ? compounded({std::max(states, pairs), of.sums, gamma(static_cast<double>(s.V) / 4 + 2 + 32 + 2)})
           : compounded(
                 {std::max(states, pairs),
-                 gamma(
-                     std::max(static_cast<double>(device::padded_state(s.K, s.V)) / device::block_threads + 7,
-                              e.places / 4 + 2) +
-                     7 + 64 + 3 + 2)});
+                 gamma(std::max(
+                           {static_cast<double>(device::padded_state(s.K, s.V)) / device::block_threads + 7,
+                            e.places / 2 + 2 + 6, 2.0 + 9 + 6}) +
+                       4)});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   const double of_pairs = compounded({a.adjoint.pairs, a.adjoint.pair_sums});
   a.inner = compounded({std::max({a.state.removal, a.adjoint.removal, of_pairs}), e.of_pair(),
