@@ -36,6 +36,22 @@ struct KeyShared {
   }
 };
 
+// Starts loading 64 channels of a chunk's keys and gates; zeros where there are no gates. `Shared` as
+// KeyShared.
+template <class Shared>
+__device__ __forceinline__ void load_keys_and_gates(const Shared& shared,
+                                                    const typename Shared::KeyTile::Bits* k, i64 key_stride,
+                                                    const typename Shared::GateTile::Bits* g, i64 gate_stride,
+                                                    int rows, int channels, bool vector) {
+  load_tile<typename Shared::KeyTile, 128>(shared.keys(), k, key_stride, rows, channels, vector);
+  if (g != nullptr)
+    load_tile<typename Shared::GateTile, 128>(shared.gates(), g, gate_stride, rows, channels, vector);
+  else
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
+      reinterpret_cast<u32*>(shared.gates())[i] = 0;
+}
+
 // A block's part of the tensors of q, k and g, and of their gradients.
 struct KeyPlace {
   i64 at, stride;      // of its first token and channel, and from token to token
@@ -93,15 +109,7 @@ struct KeyInputs {
     if constexpr (Gradients::of_keys)
       load_tile<typename Shared::QueryTile, 128>(shared.queries(), q, place.stride, place.rows,
                                                  place.channels, place.vector);
-    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k, place.stride, place.rows, place.channels,
-                                             place.vector);
-    if (g != nullptr)
-      load_tile<typename Shared::GateTile, 128>(shared.gates(), g, place.stride, place.rows, place.channels,
-                                                place.vector);
-    else
-#pragma unroll 1
-      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
-        reinterpret_cast<u32*>(shared.gates())[i] = 0;
+    load_keys_and_gates(shared, k, place.stride, g, place.stride, place.rows, place.channels, place.vector);
   }
   // 64 value channels from `begin` on.
   __device__ __forceinline__ void load_values(const Shared& shared, int begin) const {

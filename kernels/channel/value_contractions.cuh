@@ -3,6 +3,37 @@
 #pragma once
 #include "keys_memory.cuh"
 
+// Adds S (.) D of 16 channels of each to the sums of the lane's two key channels.
+__device__ __forceinline__ void add_products(float (&sums)[2], const Share& s, const Share& d) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sums[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], sums[i >> 2]);
+}
+
+// A warp's 16 rows of a matrix of pairs of tokens, times `scale`, to a tile in shared memory, tile (i, j) for
+// i >= j; tiles on the diagonal as symmetric matrices, whose diagonal stands apart in fp32 (or nowhere) and
+// is not taken from there.
+template <class T>
+__device__ __forceinline__ void store_pairs(char* to, float* diagonal, const Accumulator (&x)[4][2],
+                                            float scale, int warp, int lane) {
+  const auto place = [&](int row, int column) {
+    return reinterpret_cast<typename T::Bits*>(to + T::offset(row, column));
+  };
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    if (tile > warp) continue;
+#pragma unroll
+    for (int r = 0; r < 8; ++r) {
+      const int row = 16 * warp + (lane >> 2) + 8 * ((r >> 1) & 1),
+                column = 16 * tile + 2 * (lane & 3) + (r & 1) + 8 * (r >> 2);
+      const float product = x[tile][r >> 2].r[r & 3] * scale;
+      if (diagonal != nullptr && row == column) diagonal[row] = product;
+      if (column > row) continue;
+      *place(row, column) = T::Element::encode(product);
+      if (tile == warp && column < row) *place(column, row) = T::Element::encode(product);
+    }
+  }
+}
+
 // One warp's share of the contractions over the value channels; without `of_keys` only what dq takes.
 template <class Format, class Gate, class Query, bool of_keys>
 struct ValueContractions {
@@ -33,9 +64,7 @@ struct ValueContractions {
       Share s, d;
       States::columns(s, shared.states(), value, 16 * warp, lane);
       States::columns(d, shared.adjoints(), value, 16 * warp, lane);
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        carried[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], carried[i >> 2]);
+      add_products(carried, s, d);
     }
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
@@ -49,26 +78,8 @@ struct ValueContractions {
       }
     }
   }
-  // scale times the products to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric
-  // matrices, whose diagonal stands apart in fp32 and is not taken from there.
   __device__ __forceinline__ void store_products(const Shared& shared, float scale, int warp, int lane) {
-    using T = typename Shared::StateTile;
-    const auto place = [&](int row, int column) {
-      return reinterpret_cast<typename Plain::Bits*>(shared.products() + T::offset(row, column));
-    };
-#pragma unroll
-    for (int tile = 0; tile < 4; ++tile) {
-      if (tile > warp) continue;
-#pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        const int row = 16 * warp + (lane >> 2) + 8 * ((r >> 1) & 1),
-                  column = 16 * tile + 2 * (lane & 3) + (r & 1) + 8 * (r >> 2);
-        const float x = products[tile][r >> 2].r[r & 3] * scale;
-        if (row == column) shared.diagonal()[row] = x;
-        if (column > row) continue;
-        *place(row, column) = Plain::encode(x);
-        if (tile == warp && column < row) *place(column, row) = Plain::encode(x);
-      }
-    }
+    store_pairs<typename Shared::StateTile>(shared.products(), shared.diagonal(), products, scale, warp,
+                                            lane);
   }
 };

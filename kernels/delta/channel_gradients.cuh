@@ -8,8 +8,8 @@
 // warp, all 64 tokens.
 #pragma once
 #include "../channel/gate_gradient.cuh"
-#include "../channel/keys_memory.cuh"
 #include "../channel/pass.cuh"
+#include "../channel/value_contractions.cuh"
 #include "gradient_inputs.cuh"
 
 namespace rule {
@@ -57,14 +57,8 @@ struct ChannelInputs {
   __device__ __forceinline__ void load_keys(const Shared& shared) const {
     const int channels = in.shape.key_channels - key;
     load<typename Shared::InputTile>(shared.queries(), in.q + key, in.key_stride, channels);
-    load<typename Shared::InputTile>(shared.keys(), in.k + key, in.key_stride, channels);
-    if (gates != nullptr)
-      load<typename Shared::GateTile>(shared.gates(), gates + key,
-                                      i64(in.shape.heads) * in.shape.key_channels, channels);
-    else
-#pragma unroll 1
-      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
-        reinterpret_cast<u32*>(shared.gates())[i] = 0;
+    load_keys_and_gates(shared, in.k + key, in.key_stride, gates == nullptr ? nullptr : gates + key,
+                        i64(in.shape.heads) * in.shape.key_channels, in.rows, channels, in.shape.vector);
   }
   // 64 value channels from `value` on.
   __device__ __forceinline__ void load_values(const Shared& shared, int value) const {
@@ -122,8 +116,7 @@ struct RuleContractions {
     Share s, d;
     KeptValues::columns(s, shared.states(), value, 16 * warp, lane);
     KeptValues::columns(d, shared.adjoints(), value, 16 * warp, lane);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) carried[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], carried[i >> 2]);
+    add_products(carried, s, d);
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
       const Operand u = KeptValues::template row_operand<Operand>(shared.updates(), 16 * tile, value, lane),
@@ -139,33 +132,11 @@ struct RuleContractions {
       }
     }
   }
-  // M and N to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric matrices, of
-  // which M's diagonal stands apart in fp32.
+  // M and N to shared memory; of M the diagonal, too.
   __device__ __forceinline__ void store(const Shared& shared, float scale, int warp, int lane) {
     using T = typename Shared::KeptTile;
-    using Bits = typename Kept::Bits;
-#pragma unroll
-    for (int tile = 0; tile < 4; ++tile) {
-      if (tile > warp) continue;
-#pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        const int row = 16 * warp + (lane >> 2) + 8 * ((r >> 1) & 1),
-                  column = 16 * tile + 2 * (lane & 3) + (r & 1) + 8 * (r >> 2);
-        const float m = weights[tile][r >> 2].r[r & 3] * scale;
-        if (row == column) shared.diagonal()[row] = m;
-        if (column > row) continue;
-        const Bits of_m = Kept::encode(m), of_n = Kept::encode(removals[tile][r >> 2].r[r & 3]);
-        put<Bits, T>(shared, row, column, of_m, of_n);
-        if (tile == warp && column < row) put<Bits, T>(shared, column, row, of_m, of_n);
-      }
-    }
-  }
-
- private:
-  template <class Bits, class T>
-  static __device__ __forceinline__ void put(const Shared& shared, int row, int column, Bits m, Bits n) {
-    *reinterpret_cast<Bits*>(shared.weights() + T::offset(row, column)) = m;
-    *reinterpret_cast<Bits*>(shared.removals() + T::offset(row, column)) = n;
+    store_pairs<T>(shared.weights(), shared.diagonal(), weights, scale, warp, lane);
+    store_pairs<T>(shared.removals(), nullptr, removals, 1.0f, warp, lane);
   }
 };
 
