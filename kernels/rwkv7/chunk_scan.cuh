@@ -16,7 +16,7 @@ namespace general {
 using assay::rwkv7::PreparedLayout;
 
 // Which way a scan goes and what it leaves: outputs, and what gradients start from, U and the state where a
-// chunk is entered. `early`, `late`: as in delta/chunk_scan.cuh.
+// chunk is entered. `early`, `late`: as in delta/scan_source.cuh.
 struct ScanForward {
   using Layout = PreparedLayout;
   static constexpr bool back = false, outputs = true, keeps = false;
