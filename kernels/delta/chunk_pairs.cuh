@@ -249,13 +249,16 @@ struct Pairs {
       sums.own_tile(p, a, lane);
     else
       sums.across(d - 1, p, a);
+    const int l = d > 0 ? PairDecays::level_of(2 * warp, 2 * (warp - d)) : 0;
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
       for (int place = 0; place < 4; ++place) {
         const int i = 16 * warp + (lane >> 2) + 8 * h, j = 16 * (warp - d) + element_of(place, lane);
         if constexpr (Shared::by_token) {
-          const float weight = j <= i ? shared.decays.weight(i, j) : 0.0f;
+          const float weight = d > 0    ? power_of_two(shared.decays.up[l][i] + shared.decays.after[l][j])
+                               : j <= i ? shared.decays.weight(i, j)
+                                        : 0.0f;
           p[h][place] = p[h][place] * weight, a[h][place] = a[h][place] * weight;
         }
         p[h][place] = j < i ? p[h][place] : 0.0f;

@@ -109,15 +109,26 @@ struct TokenGradients {
     }
     if constexpr (decays_run) store_dots(gate_sums.ends, ends), store_dots(gate_sums.starts, starts);
   }
-  // <S, D> of the whole matrices, whose padding is zero.
+  // <S, D> of the whole matrices, whose padding is zero: from their tiles, or from memory where those do not
+  // hold all of both. The same sums either way.
+  __device__ __forceinline__ bool tiles_hold_states() const {
+    return Tiles::layout.all && tiles.in.shape.key_groups() == 4 && tiles.value_steps() == 1;
+  }
+  template <bool of_tiles>
   __device__ __forceinline__ void state_product() const {
     const int quads = 64 * tiles.in.shape.key_groups() * tiles.in.shape.value_groups();
     float sum = 0.0f;
 #pragma unroll 8
     for (int i = int(threadIdx.x); i < quads; i += 128) {
       float s[4], d[4];
-      reinterpret_cast<const Quad<Kept>*>(tiles.in.S)[i].decode(s);
-      reinterpret_cast<const Quad<Kept>*>(tiles.in.D)[i].decode(d);
+      if constexpr (of_tiles) {
+        const int at = TileOf<Tiles::states>::offset(i >> 4, 4 * (i & 15));
+        reinterpret_cast<const Quad<Kept>*>(tiles.template at<Tiles::states>() + at)->decode(s);
+        reinterpret_cast<const Quad<Kept>*>(tiles.template at<Tiles::adjoints>() + at)->decode(d);
+      } else {
+        reinterpret_cast<const Quad<Kept>*>(tiles.in.S)[i].decode(s);
+        reinterpret_cast<const Quad<Kept>*>(tiles.in.D)[i].decode(d);
+      }
 #pragma unroll
       for (int n = 0; n < 4; ++n) sum = fused(s[n], d[n], sum);
     }
@@ -277,9 +288,12 @@ __device__ __forceinline__ void token_gradients(const GradientInputs<Format>& in
   if (has_decay<Gate> && warp == 0) load_gates<Gate>(y, gates, first, in.rows, head, heads, lane);
   tiles.begin();
   if (has_decay<Gate> && warp == 0) decays.fill(y, lane);
-  if constexpr (has_decay<Gate>) gradients.state_product();
+  if constexpr (has_decay<Gate>)
+    if (!gradients.tiles_hold_states()) gradients.template state_product<false>();
   wait_copies<0>();
   __syncthreads();
+  if constexpr (has_decay<Gate>)
+    if (gradients.tiles_hold_states()) gradients.template state_product<true>();
   gradients.pairs();
   gradients.keys(dq, dk);
   if constexpr (has_decay<Gate>) {
