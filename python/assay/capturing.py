@@ -137,7 +137,7 @@ class capture:
         session = sys.modules.get("assay.triton.session")
         if session is not None and session.active() is not None:
             return
-        if not driver_launches.is_loaded() and "CUDA_INJECTION64_PATH" not in os.environ:
+        if not driver_launches.has_driver():
             return
         why = driver_launches.listener.add(self)
         self._listens = not why
@@ -150,21 +150,20 @@ class capture:
 
     def around(self, kernel: Any, grid: Any, stream: int, values: Any, run: Callable[[], Any]) -> Any:
         """A launch of Triton's: `run()` makes it."""
-        torch = sys.modules["torch"]
-        if len(self.kept) >= self._limit or not self._asked.search(kernel.name) or torch.cuda.is_current_stream_capturing():
+        torch, armed = sys.modules["torch"], self._armed
+        if len(self.kept) >= self._limit or (armed is not None and not armed.armed) or torch.cuda.is_current_stream_capturing():
             return run()
-        if self._armed is not None and not self._armed.armed:
+        if self._asked.pattern and not self._asked.search(kernel.name):
             return run()
-        from .triton import taps
-
         with self._lock:
             self.seen += 1
             number = self.seen
         if number % self._every:
             return run()
+        taps = sys.modules["assay.triton.taps"]
         try:
-            if self._armed is not None:
-                return self._armed.around(number, kernel, grid, stream, values, _frames(), run)
+            if armed is not None:
+                return armed.around(number, kernel, grid, stream, values, run)
             if kernel.scratch:
                 raise taps.CannotKeep("memory that Triton allocates for it")
             given = kernel.given(values)
@@ -208,8 +207,8 @@ class capture:
         driver_launches.wait()
         self.after(before, None)
 
-    def _triggered(self, pending: Any, launching: machine.Launching) -> bool:
-        before = _Before(Captured(pending.kernel.name, pending.number), launching, stack=_own(pending.stack))
+    def _triggered(self, pending: Any, launching: machine.Launching, stack: list[_Place]) -> bool:
+        before = _Before(Captured(pending.kernel.name, pending.number), launching, stack=_own(stack))
         for storage in launching.storages:
             storage.turned = True
         self.after(before, None)
@@ -418,13 +417,15 @@ def _bytes_of(value: bytes, begin: int, end: int) -> list[dict[str, Any]]:
 
 def _program_stack() -> list[list[Any]]:
     """[file, line, function] of the calling program's frames, outermost first."""
-    return _own(_frames())
+    return _own(places(frames()))
 
 
 _Frame = tuple[Any, int, dict[str, Any]]
+#: The code's file, line, function, module.
+_Place = tuple[str, int, str, str]
 
 
-def _frames() -> list[_Frame]:
+def frames() -> list[_Frame]:
     """(code, place in it, the module's names) of the calling frames, innermost first: what costs least to ask."""
     found = []
     frame: Any = sys._getframe(1)
@@ -434,6 +435,10 @@ def _frames() -> list[_Frame]:
     return found
 
 
+def places(stack: list[_Frame]) -> list[_Place]:
+    return [(code.co_filename, _line(code, at), code.co_name, names.get("__name__", "")) for code, at, names in stack]
+
+
 def _line(code: Any, at: int) -> int:
     for begin, end, line in code.co_lines():
         if begin <= at < end and line is not None:
@@ -441,12 +446,11 @@ def _line(code: Any, at: int) -> int:
     return int(code.co_firstlineno)
 
 
-def _own(frames: list[_Frame], depth: int = 20) -> list[list[Any]]:
+def _own(stack: list[_Place], depth: int = 20) -> list[list[Any]]:
     found: list[list[Any]] = []
-    for code, at, names in frames:
-        module = names.get("__name__", "")
+    for file, line, function, module in stack:
         if module == "__channelexec__" or len(found) == depth:  # in a worker of pytest-xdist what called it is execnet's
             break
         if not (module + ".").startswith(_OTHERS):
-            found.append([code.co_filename, _line(code, at), code.co_name])
+            found.append([file, line, function])
     return found[::-1]

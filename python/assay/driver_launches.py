@@ -54,8 +54,21 @@ _After = ctypes.CFUNCTYPE(None, c_uint64, c_int32)
 #: Of PyTorch's own kernels, which are machine code.
 _OF_TORCH = re.compile(r"N2at6native|N2at4cuda|N3c10|at_cuda_detail")
 
-#: `now` is true in a thread whose launches are told otherwise.
-told_otherwise = threading.local()
+
+class _ToldOtherwise(threading.local):
+    """`now(True)`: launches of this thread are told otherwise, until `now(False)`."""
+
+    _word: Any = None
+
+    def now(self, value: bool) -> None:
+        if self._word is None:
+            if listener._library is None:
+                return
+            self._word = c_int32.from_address(listener._library.assay_tell_otherwise())
+        self._word.value = value
+
+
+told_otherwise = _ToldOtherwise()
 
 
 class DriverStorage(machine.Storage):
@@ -266,12 +279,11 @@ class Listener:
             return str(error)
         self._library.assay_tell_launches.restype = c_char_p
         self._library.assay_launches_without_ptx.restype = c_uint64
+        self._library.assay_tell_otherwise.restype = c_void_p
         why: bytes | None = self._library.assay_tell_launches(*self._callbacks, _cupti())
         return why.decode() if why else ""
 
     def _before(self, pointer: Any) -> int:
-        if getattr(told_otherwise, "now", False):
-            return 0
         launch = DriverLaunch(self._calls, pointer.contents)
         if pointer.contents.kind == _UNKNOWN and _OF_TORCH.search(launch.name):
             return _NEVER_AGAIN
@@ -325,12 +337,13 @@ def cupy_makes_ptx() -> Iterator[None]:
                 os.environ["CUPY_CACHE_DIR"] = before
 
 
-def is_loaded() -> bool:
-    """Whether this process has opened the NVIDIA driver."""
-    if os.environ.get("ASSAY_CUDA_DRIVER"):
-        return True
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        return "/libcuda.so" in maps.read()
+def has_driver() -> bool:
+    """Whether the NVIDIA driver can be opened, as the program may do it only later."""
+    try:
+        cuda_driver.Calls()
+    except OSError:
+        return False
+    return True
 
 
 def wait() -> None:

@@ -27,6 +27,7 @@ constexpr DriverCall kLaunches[] = {kLaunchKernel,          kLaunchKernelPtsz, k
 constexpr uint64_t kNeverAgain = ~uint64_t{0};
 
 thread_local bool inside = false;  // what the asker does itself is not told
+thread_local int32_t otherwise = 0;
 
 class Listening {
  public:
@@ -119,7 +120,7 @@ class Listening {
   void before(DriverCall call, const ToldCall& told) {
     const assay_before_launch before = before_;
     *told.kept = 0;
-    if (!before || !told.parameters) return;
+    if (!before || !told.parameters || otherwise) return;
     const bool extended = call == kLaunchKernelEx || call == kLaunchKernelExPtsz;
     const void* const handle = extended ? static_cast<const LaunchExCall*>(told.parameters)->function
                                         : static_cast<const LaunchCall*>(told.parameters)->function;
@@ -222,6 +223,9 @@ ASSAY_OWN void assay_tell_no_launches() {
 }
 ASSAY_OWN uint64_t assay_launches_without_ptx() {
   return Listening::get().without_ptx();
+}
+ASSAY_OWN int32_t* assay_tell_otherwise() {
+  return &otherwise;
 }
 ASSAY_OWN int InitializeInjection() {
   Listening::get().injected();

@@ -1,4 +1,4 @@
-"""assay.capture of Triton's launches as on a GPU: here the machine runs them, and a driver that runs the judging kernels there, too."""
+"""assay.capture of Triton's launches as on a GPU: here the machine runs them, and a driver that runs the judging kernel there, too."""
 import ctypes
 import json
 import pathlib
@@ -39,15 +39,14 @@ class Gpu:
         assert name == "cuLaunchKernel"
         table = ctypes.string_at(rest[-2][0], judging.BYTES)
         read = judging.Table.from_buffer_copy(table)
-        storages = [machine.Storage(read.flag, 16), machine.Storage(read.host, 16)]
+        storages = [machine.Storage(read.flag, 16), machine.Storage(read.host, 16), machine.Storage(read.count, 4)]
         for row in read.row[: read.rows]:
             storages += [machine.Storage(at, row.nbytes) for at in (row.from_, row.to) if at]
         done = machine.run(self.module, function, grid=(2, 1, 1), block=(64, 1, 1), arguments=[table], storages=storages)
         assert done.trap is None, done.trap
-        if function == "keep":
-            host = (ctypes.c_uint32 * 2).from_address(read.host)
-            self.told.append((host, tuple(host)))
-            host[:] = self.told[-1 - self.behind][1] if len(self.told) > self.behind else (0, 0)
+        host = (ctypes.c_uint32 * 2).from_address(read.host)
+        self.told.append((host, tuple(host)))
+        host[:] = self.told[-1 - self.behind][1] if len(self.told) > self.behind else (0, 0)
 
     def arrives(self):
         host, words = self.told[-1]
@@ -99,6 +98,9 @@ def test_the_first_launch_whose_output_is_not_finite_is_kept_when_the_host_sees_
         gpu.arrives()
     (launch,) = captured.kept
     assert (launch.number, launch.kernel, launch.nonfinite) == (6, "doubled_by", ["out"])
+    file, line, function = json.loads(pathlib.Path(launch.file).read_text())["origin"]["stack"][-1]
+    assert (file, function) == (__file__, "test_the_first_launch_whose_output_is_not_finite_is_kept_when_the_host_sees_it")
+    assert "doubled_by[(8,)]" in pathlib.Path(file).read_text().splitlines()[line - 1]
     result = assay.check(launch.file)
     assert result.verdict == "finding" and "overflow" in str(result)
 
@@ -122,6 +124,27 @@ def test_finite_outputs_trigger_nothing_and_nothing_stays_pending(gpu, tmp_path)
         for _ in range(5):
             kernels.doubled_by[(8,)](x, out, 1000, 2.0, BLOCK=128)
     assert captured.seen == 5 and captured.kept == [] and not captured._armed._pending
+
+
+def test_each_launch_is_judged_by_its_own_tensors(gpu, tmp_path):
+    """Tables are kept by what is launched: views, other storages, another stream's memory, no tensor."""
+    with assay.capture(tmp_path, when="nonfinite") as captured:
+        whole, big = torch.ones(2000, device="cuda"), torch.full((1000,), 3e38, device="cuda")
+        out = torch.empty(1000, device="cuda")
+        for x in (whole[:1000], whole[1000:], whole[:1000], big, whole[:1000]):
+            kernels.doubled_by[(8,)](x, out, 1000, 2.0, BLOCK=128)
+    (launch,) = captured.kept
+    assert launch.number == 4
+    document = json.loads(pathlib.Path(launch.file).read_text())
+    assert [document["tensors"][name]["shape"] for name in document["tensors"]] == [[1000], [1000]]
+
+
+def test_a_tensor_at_an_odd_address_is_left_out(gpu, tmp_path):
+    array = numpy.ones(1008, numpy.float32)
+    odd = array[2:1002] if array.ctypes.data % 16 == 12 else array[1:1001]
+    with assay.capture(tmp_path, when="nonfinite") as captured:
+        kernels.doubled_by[(8,)](torch.from_dlpack(odd), torch.empty(1000, device="cuda"), 1000, 2.0, BLOCK=128)
+    assert "no multiple of 16" in captured.left_out[0]
 
 
 def test_what_was_not_finite_before_arms_it_again(gpu, tmp_path):
@@ -151,17 +174,18 @@ def test_afterwards_triton_is_as_before(gpu, tmp_path):
 
 
 def judged(number, words, rows):
-    """What the two kernels leave: rows of (array, copy or None, format)."""
+    """What the kernel leaves: rows of (array, copy or None, format)."""
     flag, host = words
-    table = judging.Table(rows=len(rows), number=number, flag=flag.ctypes.data, host=host.ctypes.data)
-    storages = [machine.Storage.of(flag), machine.Storage.of(host)]
+    count = numpy.zeros(1, numpy.uint32)
+    table = judging.Table(rows=len(rows), number=number, flag=flag.ctypes.data, host=host.ctypes.data, count=count.ctypes.data)
+    storages = [machine.Storage.of(words) for words in (flag, host, count)]
     for row, (array, copy, dtype) in zip(table.row, rows):
         row.from_, row.to, row.nbytes = array.ctypes.data, 0 if copy is None else copy.ctypes.data, array.nbytes
         row.even, row.odd, row.low = judging.EXPONENTS.get(dtype, (0, 0, 0))
         storages += [machine.Storage.of(each) for each in (array, copy) if each is not None]
-    for entry in ("judge", "keep"):
-        done = machine.run(MODULE, entry, grid=(3, 1, 1), block=(64, 1, 1), arguments=[bytes(table)], storages=storages)
-        assert done.trap is None, done.trap
+    done = machine.run(MODULE, "judge", grid=(3, 1, 1), block=(64, 1, 1), arguments=[bytes(table)], storages=storages, checks="all")
+    assert done.trap is None and done.verification.verdict == "pass", done.verification
+    assert count[0] == 0  # the next launch counts from there
 
 
 MODULE = machine.Module(judging.PTX)

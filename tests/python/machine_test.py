@@ -183,8 +183,16 @@ def test_a_launch_stops_at_its_limit():
     assert hung.trap is not None and hung.trap.kind == "hang"
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler, which a process that was started in the background (`pytest &`) does not have: there SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("checks", ["none", "all"])
-def test_ctrl_c_stops_a_launch(checks):
+def test_ctrl_c_stops_a_launch(checks, interruptible):
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

@@ -3,39 +3,42 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from ctypes import c_uint, c_void_p
+from ctypes import c_uint, c_uint64, c_void_p
 from typing import Any
 
 #: Tensors of a launch at most.
 MOST = 64
-_HEAD, _ROW = 32, 40
+_HEAD, _ROW = 40, 40
 BYTES = _HEAD + MOST * _ROW
 
-#: The table, by value: u64 rows, number of the launch, address of the flag, address of two words of the host; then rows
-#: of u64 from, to, bytes; u32 exponents of even words, of odd words, of low halves, nothing.
-#: judge: sets the flag to the launch's number, where it is 0, if a word holds an exponent that is all ones.
-#: keep: tells the host the flag and the number; copies the rows that have a `to` if the flag is this number.
+#: The table, by value: u64 rows, number of the launch, addresses of the flag, of two words of the host, of a count that no
+#: other stream has; then rows of u64 from, to, bytes; u32 exponents of even words, of odd words, of low halves, nothing.
+#: Sets the flag to the launch's number, where it is 0, if a word holds an exponent that is all ones. The block that is done
+#: last tells the host flag and number, and copies the rows that have a `to` if the flag is this number: once in a run.
 PTX = """
 .version 7.0
 .target sm_70
 .address_size 64
 .visible .entry judge(.param .align 8 .b8 table[%(bytes)d])
 {
-  .reg .pred %%p<8>; .reg .b32 %%r<32>; .reg .b64 %%d<16>;
+  .reg .pred %%p<8>; .reg .b32 %%r<32>; .reg .b64 %%d<20>;
+  .shared .align 4 .b8 last[4];
   mov.u32 %%r0, %%ctaid.x; mov.u32 %%r1, %%ntid.x; mov.u32 %%r2, %%tid.x; mov.u32 %%r3, %%nctaid.x;
   mad.lo.u32 %%r4, %%r0, %%r1, %%r2;
   mul.lo.u32 %%r5, %%r1, %%r3;
   cvt.u64.u32 %%d10, %%r4; cvt.u64.u32 %%d11, %%r5;
   ld.param.u64 %%d1, [table];
+  ld.param.u32 %%r23, [table+8];
+  ld.param.u64 %%d13, [table+16];
   mov.u64 %%d3, table;
   mov.u64 %%d2, 0;
   mov.u32 %%r20, 0;
 ROW:
   setp.ge.u64 %%p0, %%d2, %%d1;
-  @%%p0 bra TOLD;
-  ld.param.u64 %%d4, [%%d3+32];
-  ld.param.u64 %%d6, [%%d3+48];
-  ld.param.u32 %%r6, [%%d3+56]; ld.param.u32 %%r7, [%%d3+60]; ld.param.u32 %%r8, [%%d3+64];
+  @%%p0 bra JUDGED;
+  ld.param.u64 %%d4, [%%d3+40];
+  ld.param.u64 %%d6, [%%d3+56];
+  ld.param.u32 %%r6, [%%d3+64]; ld.param.u32 %%r7, [%%d3+68]; ld.param.u32 %%r8, [%%d3+72];
   or.b32 %%r9, %%r6, %%r7; or.b32 %%r9, %%r9, %%r8;
   setp.eq.u32 %%p0, %%r9, 0;
   @%%p0 bra NEXT;
@@ -83,52 +86,66 @@ NEXT:
   add.s64 %%d3, %%d3, %(row)d;
   add.s64 %%d2, %%d2, 1;
   bra ROW;
-TOLD:
+JUDGED:
   setp.eq.u32 %%p0, %%r20, 0;
-  @%%p0 ret;
-  ld.param.u32 %%r23, [table+8];
-  ld.param.u64 %%d13, [table+16];
+  @%%p0 bra COUNT;
   atom.global.cas.b32 %%r24, [%%d13], 0, %%r23;
-  ret;
-}
-.visible .entry keep(.param .align 8 .b8 table[%(bytes)d])
-{
-  .reg .pred %%p<8>; .reg .b32 %%r<16>; .reg .b64 %%d<16>;
-  ld.param.u64 %%d12, [table+16]; ld.param.u64 %%d13, [table+24]; ld.param.u32 %%r10, [table+8];
-  ld.global.u32 %%r11, [%%d12];
-  mov.u32 %%r0, %%ctaid.x; mov.u32 %%r1, %%ntid.x; mov.u32 %%r2, %%tid.x; mov.u32 %%r3, %%nctaid.x;
-  mad.lo.u32 %%r4, %%r0, %%r1, %%r2;
-  setp.ne.u32 %%p0, %%r4, 0;
-  @%%p0 bra TOLD;
-  st.global.u32 [%%d13], %%r11;
-  st.global.u32 [%%d13+4], %%r10;
+COUNT:
+  membar.gl;
+  bar.sync 0;
+  setp.ne.u32 %%p4, %%r2, 0;
+  @%%p4 bra COUNTED;
+  ld.param.u64 %%d14, [table+32];
+  sub.u32 %%r25, %%r3, 1;
+  atom.global.inc.u32 %%r24, [%%d14], %%r25;
+  membar.gl;
+  setp.eq.u32 %%p5, %%r24, %%r25; selp.b32 %%r26, 1, 0, %%p5;
+  st.shared.u32 [last], %%r26;
+COUNTED:
+  bar.sync 0;
+  ld.shared.u32 %%r26, [last];
+  setp.eq.u32 %%p5, %%r26, 0;
+  @%%p5 ret;
+  atom.global.cas.b32 %%r11, [%%d13], 0, 0;
+  @%%p4 bra TOLD;
+  ld.param.u64 %%d15, [table+24];
+  st.global.v2.u32 [%%d15], {%%r11, %%r23};
 TOLD:
-  setp.ne.u32 %%p0, %%r11, %%r10;
+  setp.ne.u32 %%p0, %%r11, %%r23;
   @%%p0 ret;
-  mul.lo.u32 %%r5, %%r1, %%r3;
-  cvt.u64.u32 %%d10, %%r4; cvt.u64.u32 %%d11, %%r5;
-  ld.param.u64 %%d1, [table];
+  cvt.u64.u32 %%d10, %%r2; cvt.u64.u32 %%d11, %%r1;
   mov.u64 %%d3, table;
   mov.u64 %%d2, 0;
-ROW:
+COPY:
   setp.ge.u64 %%p0, %%d2, %%d1;
   @%%p0 ret;
-  ld.param.u64 %%d4, [%%d3+32]; ld.param.u64 %%d5, [%%d3+40]; ld.param.u64 %%d6, [%%d3+48];
+  ld.param.u64 %%d4, [%%d3+40]; ld.param.u64 %%d5, [%%d3+48]; ld.param.u64 %%d6, [%%d3+56];
   setp.eq.u64 %%p0, %%d5, 0;
-  @%%p0 bra NEXT;
+  @%%p0 bra COPIED;
+  shr.u64 %%d7, %%d6, 4;
   mov.u64 %%d8, %%d10;
+SIXTEEN:
+  setp.ge.u64 %%p1, %%d8, %%d7;
+  @%%p1 bra REST;
+  shl.b64 %%d9, %%d8, 4; add.s64 %%d16, %%d9, %%d4; add.s64 %%d17, %%d9, %%d5;
+  ld.global.v4.u32 {%%r10, %%r12, %%r13, %%r14}, [%%d16];
+  st.global.v4.u32 [%%d17], {%%r10, %%r12, %%r13, %%r14};
+  add.s64 %%d8, %%d8, %%d11;
+  bra SIXTEEN;
+REST:
+  shl.b64 %%d8, %%d7, 4; add.s64 %%d8, %%d8, %%d10;
 BYTE:
   setp.ge.u64 %%p1, %%d8, %%d6;
-  @%%p1 bra NEXT;
-  add.s64 %%d9, %%d8, %%d4; add.s64 %%d14, %%d8, %%d5;
-  ld.global.u8 %%r6, [%%d9];
-  st.global.u8 [%%d14], %%r6;
+  @%%p1 bra COPIED;
+  add.s64 %%d16, %%d8, %%d4; add.s64 %%d17, %%d8, %%d5;
+  ld.global.u8 %%r6, [%%d16];
+  st.global.u8 [%%d17], %%r6;
   add.s64 %%d8, %%d8, %%d11;
   bra BYTE;
-NEXT:
+COPIED:
   add.s64 %%d3, %%d3, %(row)d;
   add.s64 %%d2, %%d2, 1;
-  bra ROW;
+  bra COPY;
 }
 """ % {
     "bytes": BYTES,
@@ -150,11 +167,11 @@ EXPONENTS = {
 
 
 _NONE = (0, 0, 0)
-_HEADER, _ONE = struct.Struct("<QQ"), struct.Struct("<QQQIII")
+_ONE = struct.Struct("<QQQIII")
 
 
 class Table(ctypes.Structure):
-    """What the kernels are given."""
+    """What the kernel is given."""
 
     class Row(ctypes.Structure):
         _fields_ = [
@@ -172,29 +189,38 @@ class Table(ctypes.Structure):
         ("number", ctypes.c_uint64),
         ("flag", ctypes.c_uint64),
         ("host", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
         ("row", Row * MOST),
     ]
 
 
+class Judgement:
+    """The judge's launch behind launches with the same tensors: but for its number it is made once."""
+
+    __slots__ = ("_call", "_number", "_arguments", "_table")
+
+    def __init__(self, driver, function, blocks: int, table: Table, stream: int):
+        self._call, self._table = driver.call, table
+        self._number = c_uint64.from_buffer(table, Table.number.offset)
+        sizes = [c_uint(n) for n in (blocks, 1, 1, 256, 1, 1, 0)]
+        self._arguments = (function, *sizes, c_void_p(stream), (c_void_p * 1)(ctypes.addressof(table)), None)
+
+    def launch(self, number: int) -> None:
+        """The driver copies the table."""
+        self._number.value = number
+        self._call("cuLaunchKernel", *self._arguments)
+
+
 class Judge:
-    """The two kernels in this process's context. The driver copies the table when it is launched."""
+    """The kernel in this process's context."""
 
     def __init__(self, driver, flag: int, host: int, blocks: int = 264):
-        self._driver, self._blocks = driver, blocks
-        self.table = Table(flag=flag, host=host)
-        image = PTX.encode()
-        self._functions = [driver.function(image, name) for name in ("judge", "keep")]
-        self._at = ctypes.addressof(self.table)
-        self._memory = (ctypes.c_char * BYTES).from_address(self._at)
-        self._parameters = (c_void_p * 1)(ctypes.addressof(self.table))
-        self._sizes = [c_uint(n) for n in (blocks, 1, 1, 256, 1, 1, 0)]
+        self._driver, self._blocks, self._flag, self._host = driver, blocks, flag, host
+        self._function = driver.function(PTX.encode(), "judge")
 
-    def launch(self, number: int, rows: list[Any], stream: int) -> None:
-        """`rows`: anything, from, to or 0, bytes, a format to judge or ""."""
-        _HEADER.pack_into(self._memory, 0, len(rows), number)
-        at = _HEAD
-        for _, from_, to, nbytes, dtype in rows:
-            _ONE.pack_into(self._memory, at, from_, to, nbytes, *EXPONENTS.get(dtype, _NONE))
-            at += _ROW
-        for function in self._functions:
-            self._driver.call("cuLaunchKernel", function, *self._sizes, c_void_p(stream), self._parameters, None)
+    def prepared(self, rows: list[Any], count: int, stream: int) -> Judgement:
+        """`rows`: anything, from, to or 0, bytes, a format to judge or "". `count`: address of the stream's own count."""
+        table = Table(rows=len(rows), flag=self._flag, host=self._host, count=count)
+        for i, (_, from_, to, nbytes, dtype) in enumerate(rows):
+            _ONE.pack_into(table, _HEAD + i * _ROW, from_, to, nbytes, *EXPONENTS.get(dtype, _NONE))
+        return Judgement(self._driver, self._function, self._blocks, table, stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import threading
 
@@ -51,7 +52,24 @@ class Kernel:
         self.cooperative = bool(getattr(metadata, "launch_cooperative_grid", False))
         self.scratch = any(getattr(metadata, f"{which}_scratch_size", 0) for which in ("global", "profile"))
         self.uses = uses(self.module.text, self.entry)
-        self._pointers = None
+        self._pointers = self._places = None
+        self._scalar_places = [i for i, kind in enumerate(self.launcher._types) if not (isinstance(kind, str) and kind.startswith("*"))]
+        #: What may be kept of a launch's values: not its tensors.
+        self.scalars = _picks(self._scalar_places)
+
+    @property
+    def places(self):
+        """Of pointers among a launch's values. Raises CannotKeep."""
+        if self._places is None:
+            self._places = tuple(row[0] for row in self.pointers)
+        return self._places
+
+    def with_none(self, scalars):
+        """A launch's values again, None for each pointer."""
+        values = [None] * len(self.launcher._types)
+        for place, value in zip(self._scalar_places, scalars):
+            values[place] = value
+        return values
 
     @property
     def pointers(self):
@@ -88,6 +106,11 @@ class Kernel:
             self.module, self.entry, self.name, tuple(int(n) * c for n, c in zip(grid, cluster)), self.block, self.cluster, self.shared,
             self.cooperative, arguments, storages, self.arch,
         )
+
+
+def _picks(places):
+    """A function: a sequence's values there, as a tuple."""
+    return operator.itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[i] for i in places)
 
 
 class CannotKeep(Exception):
@@ -169,11 +192,11 @@ class Tap:
             for watcher in list(self.watchers):
                 inner = really
                 really = lambda watcher=watcher, inner=inner: watcher.around(kernel, (x, y, z), stream, values, inner)  # noqa: E731
-            told_otherwise.now = True
+            told_otherwise.now(True)
             try:
                 return really()
             finally:
-                told_otherwise.now = False
+                told_otherwise.now(False)
 
         return launch
 
