@@ -225,7 +225,7 @@ ASSAY_OWN uint64_t assay_launches_without_ptx() {
   return Listening::get().without_ptx();
 }
 ASSAY_OWN int32_t* assay_tell_otherwise() {
-  return &otherwise;
+  return &assay::preload::otherwise;
 }
 ASSAY_OWN int InitializeInjection() {
   Listening::get().injected();
