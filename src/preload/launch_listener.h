@@ -40,7 +40,8 @@ const char* assay_tell_launches(assay_before_launch, assay_after_launch, const c
 void assay_tell_no_launches();
 /// Launches of kernels without PTX that were not told since the last call of assay_tell_launches.
 uint64_t assay_launches_without_ptx();
-/// While it is not 0, launches of the calling thread are neither told nor counted: the asker knows of them already.
+/// While it is not 0, launches of the calling thread are neither told nor counted: the asker knows of them
+/// already.
 int32_t* assay_tell_otherwise();
 
 /// What the driver calls.
