@@ -7,9 +7,9 @@
 
 namespace assay {
 
-/// "%f12" becomes "%f", a byte that says up or down, and the distance to the last register of that kind that
-/// stood first on a line, this one too; lines that begin with a predicate have no first one. Nothing where the
-/// text holds such bytes.
+/// "%f12" becomes "%f", a byte that says up or down, and the distance to the last register of that kind
+/// that stood first on a line, this one too; lines that begin with a predicate have no first one. Nothing
+/// where the text holds such bytes.
 std::optional<std::string> with_relative_registers(std::string_view text);
 /// The text again. Nothing where it cannot have come from there.
 std::optional<std::string> with_absolute_registers(std::string_view text);
