@@ -69,7 +69,6 @@ def test_the_first_launch_that_makes_what_is_not_finite_is_kept(tmp_path):
     result = assay.check(captured.kept[0].file)
     assert result.verdict == "finding" and "overflow" in str(result)
 
-
 def test_what_was_not_finite_before_triggers_nothing(tmp_path):
     x = numpy.full(1000, numpy.nan, dtype=numpy.float32)
     with assay.capture(tmp_path, when="nonfinite") as captured:
@@ -121,3 +120,22 @@ def test_outside_nothing_is_kept(tmp_path):
     assert captured.seen == 0
     with pytest.raises(assay.BadInput, match="capture: /dev/null"):
         assay.capture("/dev/null/run.assay").__enter__()
+
+
+def test_a_module_of_hundreds_of_variables_reads_its_own(tmp_path):
+    """As CUDA's headers declare them: none lies where a tensor does."""
+    declared = "".join(f".global .align 4 .u32 v{i} = {i};\n" for i in range(400))
+    module = Module(
+        HEAD + declared + """.visible .entry pick(.param .u64 p) {
+  .reg .b64 %rd<4>; .reg .b32 %r<4>;
+  ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3]; ld.global.u32 %r3, [v300]; add.u32 %r2, %r2, %r3; st.global.u32 [%rd3], %r2; ret;
+}
+"""
+    )
+    x = numpy.arange(32, dtype=numpy.int32)
+    with assay.capture(tmp_path) as captured:
+        run(module, "pick", grid=(1, 1, 1), block=(32, 1, 1), arguments=[word(x.ctypes.data)], storages=[Storage.of(x, "x")])
+    assert list(x[:3]) == [300, 301, 302]
+    result = assay.check(captured.kept[0].file)
+    assert result.verdict == "pass", str(result)

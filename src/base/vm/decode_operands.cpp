@@ -1,5 +1,6 @@
 // Operands -> slots: registers, immediates, special registers, addresses, and where variables lie.
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,6 +29,11 @@ constexpr uint32_t cell_bytes(Cell cell) {
 constexpr int64_t largest_local =
     512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
 constexpr int64_t stack_bytes = 32 << 10;  // of frames of recursion, per thread; CUDA's own default is 1 KiB
+// Variables of a module lie as far apart as buffers do, as many as fit below these; further ones, as headers declare
+// by hundreds, lie closer, behind the functions.
+constexpr uint64_t variables_apart = (allocation_base - variable_base) / allocation_gap;
+constexpr uint64_t further_base = function_base + allocation_gap, further_gap = uint64_t{1} << 26;
+constexpr uint64_t most_variables = variables_apart + (parameter_base - further_base) / further_gap;
 constexpr int64_t largest_declared = 1 << 24;  // far above any block's; the launch checks what a block has
 
 int64_t align_up(int64_t value, int64_t align) {
@@ -37,7 +43,9 @@ int64_t align_up(int64_t value, int64_t align) {
 }  // namespace
 
 uint64_t variable_address(int32_t index) {
-  return variable_base + static_cast<uint64_t>(index) * allocation_gap;
+  const auto i = static_cast<uint64_t>(index);
+  if (i < variables_apart) return variable_base + i * allocation_gap;
+  return further_base + (i - variables_apart) * further_gap;
 }
 
 uint64_t function_address(int32_t index) {
@@ -47,7 +55,14 @@ uint64_t function_address(int32_t index) {
 std::vector<uint64_t> variable_addresses(const ptx::Module& module,
                                          const std::map<std::string, uint64_t>& places) {
   std::vector<uint64_t> addresses;
+  if (module.variables.size() > most_variables)
+    throw BadInput(fmt::format("{}: {} variables; at most {} are possible", module.path,
+                               module.variables.size(), most_variables));
   for (const ptx::Variable& variable : module.variables) {
+    if (addresses.size() >= variables_apart && variable.bytes > static_cast<int64_t>(further_gap / 2))
+      throw BadInput(
+          fmt::format("{}: variable {} of {} bytes behind {} others: at most {} are possible there",
+                      module.path, variable.name, variable.bytes, addresses.size(), further_gap / 2));
     const auto placed = places.find(variable.name);
     addresses.push_back(placed != places.end() ? placed->second
                                                : variable_address(static_cast<int32_t>(addresses.size())));
