@@ -9,7 +9,6 @@ Every kernel that Triton compiles inside gets the watch into its PTX (`assay wat
 What is born is told on standard error when `look` is called, and at the end of the block. Kernels that were compiled
 before run as they were. The library is the wheel's, or a build's libassay_watch.so named by ASSAY_WATCH_LIBRARY; in a program that
 `assay watch -- python ...` started it is loaded already, and the runtime's and the driver's modules are watched too.
-Not yet tried on a GPU.
 """
 
 from __future__ import annotations
