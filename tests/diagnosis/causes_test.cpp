@@ -84,6 +84,16 @@ TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
   EXPECT_EQ(masked_last_row.best(), "masked-lane-overflow");
 }
 
+/// The other rows, of which the sums on both sides hold too, decay by less than the tolerance of a sum.
+TEST(Causes, ARowThatIsTheExponentToItsLastDigitsIsNotAllRows) {
+  Scene spike(17, 16, 16, 16, -90);
+  for (int64_t t = 0; t < 16; ++t) spike.inputs["g"].set(2 * t + 1, -0.02);
+  EXPECT_FALSE(gate_span(spike.evidence())->whole);
+  EXPECT_EQ(spike.best(), "anchor-row-late");
+  spike.trace.origin.operands[0].value = (90 + 16 * 0.02) * 0x1.71547652b82fep+0;
+  EXPECT_TRUE(gate_span(spike.evidence())->whole);
+}
+
 TEST(Causes, AnInverseOfTheDecaySinceTheChunksStartIsNamed) {
   EXPECT_EQ(Scene(40, 0, 8, 8, -10).best(), "unanchored-decay-factor");
   EXPECT_EQ(Scene(9, 0, 8, 8, -10).best(), "unanchored-decay-factor");

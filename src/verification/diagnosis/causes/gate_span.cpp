@@ -47,6 +47,12 @@ int64_t row_of(const std::string& element) {
   return -1;
 }
 
+/// Whether all rows may be what the exponent is of: not where some of them fit it to its last digits, and all do
+/// not.
+bool fits_as_well(double all, double some, double exponent) {
+  return all <= kSumTolerance * exponent && all <= 4 * some + 0x1p-18 * exponent;
+}
+
 }  // namespace
 
 std::optional<GateSpan> gate_span(const Evidence& e) {
@@ -85,7 +91,7 @@ std::optional<GateSpan> gate_span(const Evidence& e) {
                       output_row < 0 ? length : output_row - start,
                       length,
                       exponent,
-                      std::fabs(all - exponent) <= kSumTolerance * exponent};
+                      fits_as_well(std::fabs(all - exponent), std::fabs(sum - exponent), exponent)};
     }
   }
   return std::nullopt;
