@@ -29,8 +29,8 @@ constexpr uint32_t cell_bytes(Cell cell) {
 constexpr int64_t largest_local =
     512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
 constexpr int64_t stack_bytes = 32 << 10;  // of frames of recursion, per thread; CUDA's own default is 1 KiB
-// Variables of a module lie as far apart as buffers do, as many as fit below these; further ones, as headers declare
-// by hundreds, lie closer, behind the functions.
+// Variables of a module lie as far apart as buffers do, as many as fit below these; further ones, as headers
+// declare by hundreds, lie closer, behind the functions.
 constexpr uint64_t variables_apart = (allocation_base - variable_base) / allocation_gap;
 constexpr uint64_t further_base = function_base + allocation_gap, further_gap = uint64_t{1} << 26;
 constexpr uint64_t most_variables = variables_apart + (parameter_base - further_base) / further_gap;

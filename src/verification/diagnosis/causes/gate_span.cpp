@@ -47,8 +47,8 @@ int64_t row_of(const std::string& element) {
   return -1;
 }
 
-/// Whether all rows may be what the exponent is of: not where some of them fit it to its last digits, and all do
-/// not.
+/// Whether all rows may be what the exponent is of: not where some of them fit it to its last digits, and
+/// all do not.
 bool fits_as_well(double all, double some, double exponent) {
   return all <= kSumTolerance * exponent && all <= 4 * some + 0x1p-18 * exponent;
 }
