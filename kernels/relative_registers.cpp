@@ -52,8 +52,8 @@ class Counted {
   bool open_ = true;
 };
 
-/// Calls `register_at(kind, end of kind)`, which appends what stands for a register and gives the place behind
-/// it, or the end of the kind where it is none; copies the rest.
+/// Calls `register_at(kind, end of kind)`, which appends what stands for a register and gives the place
+/// behind it, or the end of the kind where it is none; copies the rest.
 template <class RegisterAt>
 std::optional<std::string> rewritten(std::string_view text, Counted& counted, RegisterAt register_at) {
   std::string result;
