@@ -92,6 +92,16 @@ TEST(Format, rounds_as_mpfr_does_on_samples_of_every_exponent) {
   }
 }
 
+TEST(Format, integers_take_whole_numbers_of_either_sign_and_no_number_is_zero) {
+  EXPECT_EQ(encode(Dtype::u8, -1.95), 0xff);  // what a tensor of int8 has there
+  EXPECT_EQ(encode(Dtype::u8, 200.5), 200);
+  EXPECT_EQ(encode(Dtype::i32, 3e9), 3000000000);
+  EXPECT_EQ(encode(Dtype::i32, -3.7), 0xfffffffd);
+  EXPECT_EQ(encode(Dtype::i64, 1e300), static_cast<uint64_t>(INT64_MAX));
+  EXPECT_EQ(encode(Dtype::i64, -1e300), static_cast<uint64_t>(INT64_MIN));
+  for (const Dtype integer : {Dtype::u8, Dtype::i32, Dtype::i64}) EXPECT_EQ(encode(integer, NAN), 0);
+}
+
 TEST(Format, limits_follow_from_the_row) {
   for (Dtype d : kFloats) {
     const Format& f = format(d);

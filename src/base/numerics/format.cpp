@@ -148,6 +148,12 @@ uint64_t rounded_magnitude(const Format& f, uint64_t magnitude) {
   return std::min((above << (f.precision - 1)) + rounded, infinity);
 }
 
+/// Towards zero; the nearest there is beyond 64 bits, 0 of no number.
+int64_t whole(double value) {
+  if (std::isnan(value)) return 0;
+  return value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
+}
+
 }  // namespace
 
 uint64_t encode(Dtype dtype, double value) {
@@ -155,11 +161,11 @@ uint64_t encode(Dtype dtype, double value) {
     case Dtype::fp64:
       return std::bit_cast<uint64_t>(value);
     case Dtype::i32:
-      return static_cast<uint32_t>(static_cast<int32_t>(value));
+      return static_cast<uint32_t>(whole(value));
     case Dtype::i64:
-      return static_cast<uint64_t>(static_cast<int64_t>(value));
+      return static_cast<uint64_t>(whole(value));
     case Dtype::u8:
-      return static_cast<uint8_t>(value);
+      return static_cast<uint8_t>(whole(value));
     default:
       break;
   }
