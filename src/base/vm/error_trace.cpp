@@ -140,7 +140,7 @@ void ErrorTrace::begin_block(Block& block) {
       std::fill_n(&cells.error[at], 32, 0.0);
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
       for (int p = 0; p < plan_.parts; ++p) {
-        const double by = plan_.probes ? probe_factor(slot, plan_.first_probe + p) : 1;
+        const double by = plan_.probes ? probe_factor(slot, p) : 1;
         std::fill_n(cells.part(p) + at, 32, plan_.probes || p == part ? by * offset : 0);
       }
     }

@@ -86,11 +86,9 @@ struct ErrorPlan {
     int part = -1;
   };
   std::vector<Offset> offsets;
-  /// Parts are probes, `first_probe` and the next: of everything that enters the bounds, so that what cancels
-  /// does. Probe 0 has all of what series leave out with one sign, each other one all that times numbers by
-  /// chance.
+  /// Parts are probes: of everything that enters the bounds, so that what cancels does. Probe 0 has all of
+  /// what series leave out with one sign, each other one all that times numbers by chance.
   bool probes = false;
-  int first_probe = 0;
   /// By op: what its result may be off by, as a share of its product (Literals::left_out). Empty: nothing.
   std::vector<double> inexact_share;
   /// By op: the source that `offsets` do not mean (Literals::exact_source). Empty: none.

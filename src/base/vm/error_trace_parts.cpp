@@ -73,13 +73,12 @@ void ErrorTrace::carry_parts(Warp& warp, const Op& op, size_t first, Sources fro
 /// fixed by where it happens.
 void ErrorTrace::probe(const Warp& warp, const Op& op, int p, const Result& r, double* sum) const {
   const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
-  const int number = plan_.first_probe + p;
-  if (number == 0 && share == 0) return;
+  if (p == 0 && share == 0) return;
   const uint64_t place = (block_->linear * 64 + warp.index) << 36 ^ order_ << 8;
   for (uint64_t i = 0; i < 32; ++i) {
     const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
     const double own = std::fabs(left_out) + kStepRoundoff * r.terms[i];
-    if (own > 0) sum[i] += number == 0 ? std::fabs(left_out) : own * probe_factor(place ^ i, number);
+    if (own > 0) sum[i] += p == 0 ? std::fabs(left_out) : own * probe_factor(place ^ i, p);
   }
 }
 
