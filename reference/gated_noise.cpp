@@ -132,45 +132,70 @@ class GatedNoise {
   bool noisy_S() const { return amplitudes_.key > 0 || amplitudes_.S_end > 0; }
   bool noisy_G() const { return amplitudes_.query > 0 || amplitudes_.G_end > 0; }
 
-  struct Score {
-    float value = 0, common = 0,
-          squares = 0;  ///< what of the noise is common to all; the squares of its terms
-    Lanes noise = {};   ///< of its scaled operands
-  };
+  using Score = SampledScore;
   /// The score scale q_t w k_j.
-  void score(int64_t t, int64_t j, const float* w, Score& y) const {
-    const float *const q = q_.data() + t * K_, *const k = k_.data() + j * K_;
-    for (int64_t c = 0; c < K_; ++c) {
-      const float term = q[c] * w[c] * k[c] * scale_;
-      y.value += term, y.squares += term * term;
-    }
+  Score score(int64_t t, int64_t j, const float* w) const {
+    Score y{.K = K_, .q = q_.data() + t * K_, .k = k_.data() + j * K_, .w = w};
+    y.scale = scale_, y.u = chunk_.u();
     if (amplitudes_.scaled_in_score)
-      for (int64_t c = 0; c < K_; ++c) {
-        const float term = q[c] * w[c] * k[c] * scale_;
-        y.noise += term * (query_noise_[key(t, c)] + key_noise_[key(j, c)]);
-        y.common += term * 2 * alike(w[c], chunk_.u());
-      }
+      y.query_noise = query_noise_.data() + t * K_, y.key_noise = key_noise_.data() + j * K_;
+    sampled_loops().score(y);
+    return y;
   }
   /// What a score's rounding is relative to: of split operands also sums on the way to it.
   float score_size(float value, float squares) const {
     return split_ ? std::sqrt(value * value + squares) : binade(value);
   }
-  void own_score(int64_t t, Score& y) const {
+  Score own_score(int64_t t) const {
+    Score y;
     for (int64_t c = 0; c < K_; ++c) {
       const float term = q_[key(t, c)] * bonus_[static_cast<size_t>(c)] * k_[key(t, c)] * scale_;
       y.value += term, y.squares += term * term;
     }
+    return y;
   }
-  /// Row t of y gets a score's noise, with the score's own rounding, times a row of columns.
-  void add_row(const Score& score, const Lanes& rounding, float amplitude, const float* row, int64_t t,
-               SampledRows& y) const {
-    const Lanes noise = score.noise + rounding * (amplitude * score_size(score.value, score.squares));
-    Lanes* const near = y.near.data() + t * V_;
-    float *const common = y.common.data() + t * V_, *const squares = y.squares.data() + t * V_;
-    for (int64_t v = 0; v < V_; ++v) near[v] += noise * row[v];
-    for (int64_t v = 0; v < V_; ++v)
-      common[v] += score.common * row[v], squares[v] += score.squares * row[v] * row[v];
-  }
+
+  /// What the scores of one token make of the rows that they are multiplied with.
+  class ScoredRows {
+   public:
+    explicit ScoredRows(const GatedNoise& of, float amplitude)
+        : of_(of), amplitude_(amplitude), noise_(static_cast<size_t>(of.tokens_)) {
+      common_.resize(noise_.size()), squares_.resize(noise_.size());
+    }
+    /// With the score's own rounding.
+    void set(int64_t j, const Score& score, const Lanes& rounding) {
+      const auto i = static_cast<size_t>(j);
+      noise_[i] = score.noise + rounding * (amplitude_ * of_.score_size(score.value, score.squares));
+      common_[i] = score.common, squares_[i] = score.squares;
+    }
+    /// Row t of y gets those of tokens 0 .. t times their rows.
+    void add_to_row(int64_t t, const std::vector<float>& rows, const std::vector<float>& row_squares,
+                    SampledRows& y) const {
+      const int64_t at = t * y.columns;
+      add(1, t + 1, rows.data(), row_squares.data(), at, y);
+    }
+    /// Rows 0 .. t of y get theirs times row t.
+    void add_of_row(int64_t t, const std::vector<float>& rows, const std::vector<float>& row_squares,
+                    SampledRows& y) const {
+      const int64_t at = t * y.columns;
+      add(t + 1, 1, rows.data() + at, row_squares.data() + at, 0, y);
+    }
+
+   private:
+    void add(int64_t rows, int64_t inner, const float* from, const float* from_squares, int64_t at,
+             SampledRows& y) const {
+      const SampledLoops& loops = sampled_loops();
+      loops.samples_times_numbers({rows, inner, y.columns, noise_.data(), 1, 1, from, y.near.data() + at});
+      loops.numbers_times_numbers({rows, inner, y.columns, common_.data(), 1, 1, from, y.common.data() + at});
+      loops.numbers_times_numbers(
+          {rows, inner, y.columns, squares_.data(), 1, 1, from_squares, y.squares.data() + at});
+    }
+
+    const GatedNoise& of_;
+    const float amplitude_;
+    std::vector<Lanes> noise_;
+    std::vector<float> common_, squares_;
+  };
 
   /// Where a chunk's outputs would be off if the state were kept in the operands' format (kept_state.h), and
   /// the variance of what its keys' roundings make of later chunks' along it.
@@ -212,15 +237,26 @@ class GatedNoise {
     const std::vector<float>& direction;
     double sum = 0;
     std::vector<float> by_query = std::vector<float>(of.q_.size()), by_key = by_query;
+    std::vector<float> along = {}, ones = std::vector<float>(static_cast<size_t>(of.tokens_), 1.0f);
 
+    /// Before a token's scores.
+    void begin(int64_t t) {
+      along.assign(ones.size(), 0.0f);
+      sampled_loops().contract_numbers(
+          {1, t + 1, of.V_, ones.data(), of.v_.data(), direction.data() + t * of.V_, along.data()});
+    }
     void add(int64_t t, int64_t j, const Score& score, const float* w) {
-      float along = 0;
-      for (int64_t v = 0; v < of.V_; ++v) along += direction[of.value(t, v)] * of.v_[of.value(j, v)];
-      const double own = static_cast<double>(of.amplitudes_.o * binade(score.value) * along);
+      if (j == 0) begin(t);
+      const float here = along[static_cast<size_t>(j)];
+      const double own = static_cast<double>(of.amplitudes_.o * binade(score.value) * here);
       sum += own * own / 3;
-      for (int64_t c = 0; c < of.K_ && w && of.amplitudes_.scaled_in_score; ++c) {
-        const float term = of.q_[of.key(t, c)] * w[c] * of.k_[of.key(j, c)] * of.scale_ * along;
-        by_query[of.key(t, c)] += term, by_key[of.key(j, c)] += term;
+      if (!w || !of.amplitudes_.scaled_in_score) return;
+      const float *const q = of.q_.data() + t * of.K_, *const k = of.k_.data() + j * of.K_;
+      float* __restrict const query = by_query.data() + t * of.K_;
+      float* __restrict const key = by_key.data() + j * of.K_;
+      for (int64_t c = 0; c < of.K_; ++c) {
+        const float term = q[c] * w[c] * k[c] * of.scale_ * here;
+        query[c] += term, key[c] += term;
       }
     }
     double of_all() const {
@@ -241,23 +277,17 @@ class GatedNoise {
     chunk_.read(S, chunk_.copied(S, NoiseSource::state_copy, amplitudes_.o), queries(), chunk_.into(), scale_,
                 noisy_S(), o);
     ScoreVariance scores{*this, kept.rows};
+    ScoredRows scored(*this, amplitudes_.o);
+    const std::vector<float> squares = squares_of(v_);
     const auto add = [&](int64_t t, int64_t j, const Score& made, const float* w) {
       if (!split_) scores.add(t, j, made, w);
       Lanes rounding;
       chunk_.draw(NoiseSource::score, t * tokens_ + j, 1, rounding);
-      add_row(made, rounding, amplitudes_.o, v_.data() + j * V_, t, o);
+      scored.set(j, made, rounding);
+      if (t == j) scored.add_to_row(t, v_, squares, o);  // the token's own comes last
     };
-    chunk_.for_each_pair(
-        [&](int64_t t, int64_t j, const float* w) {
-          Score made;
-          score(t, j, w, made);
-          add(t, j, made, w);
-        },
-        [&](int64_t t) {
-          Score made;
-          own_score(t, made);
-          add(t, t, made, nullptr);
-        });
+    chunk_.for_each_pair([&](int64_t t, int64_t j, const float* w) { add(t, j, score(t, j, w), w); },
+                         [&](int64_t t) { add(t, t, own_score(t), nullptr); });
     if (split_) {
       visitor(rests_.o).rows("o", first_, o);
       return;
@@ -291,8 +321,14 @@ class GatedNoise {
     chunk_.contract_squares(S.squares, do_, into, scale_, y.dq.squares);
     chunk_.contract_squares(G.squares, v_, after, 1, y.dk.squares);
     if (x_.gate && !split_) gates_across(S, G, y);
-    chunk_.for_each_pair([&](int64_t t, int64_t j, const float* w) { pair_gradients(t, j, w, y); },
-                         [&](int64_t t) { own_gradients(t, y); });
+    ScoredRows scored(*this, amplitudes_.dv);
+    const std::vector<float> squares = squares_of(do_);
+    const auto end_of_row = [&](int64_t t, int64_t j) {
+      if (t == j) scored.add_of_row(t, do_, squares, y.dv);  // the token's own comes last
+    };
+    chunk_.for_each_pair(
+        [&](int64_t t, int64_t j, const float* w) { pair_gradients(t, j, w, scored, y), end_of_row(t, j); },
+        [&](int64_t t) { own_gradients(t, scored, y), end_of_row(t, t); });
     visitor(rests_.dq).rows("d" + std::string(x_.form.q), first_, y.dq);
     visitor(rests_.dk).rows("d" + std::string(x_.form.k), first_, y.dk);
     visitor(rests_.dv).rows("d" + std::string(x_.form.v), first_, y.dv);
@@ -311,12 +347,10 @@ class GatedNoise {
   }
 
   /// The terms with the bonus: in dq and dk they are made in fp32.
-  void own_gradients(int64_t t, Gradients& y) const {
-    Score made;
-    own_score(t, made);
+  void own_gradients(int64_t t, ScoredRows& scored, Gradients& y) const {
     Lanes rounding;
     chunk_.draw(NoiseSource::score, t * tokens_ + t, 1, rounding);
-    add_row(made, rounding, amplitudes_.dv, do_.data() + t * V_, t, y.dv);
+    scored.set(t, own_score(t), rounding);
     float squares;
     value_score(t, t, squares);
     for (int64_t c = 0; c < K_; ++c) {
@@ -325,38 +359,25 @@ class GatedNoise {
     }
   }
 
-  void pair_gradients(int64_t t, int64_t j, const float* w, Gradients& y) const {
-    Score made;
-    score(t, j, w, made);
+  void pair_gradients(int64_t t, int64_t j, const float* w, ScoredRows& scored, Gradients& y) const {
     Lanes rounding;
     chunk_.draw(NoiseSource::score, t * tokens_ + j, 1, rounding);
-    add_row(made, rounding, amplitudes_.dv, do_.data() + t * V_, j, y.dv);
-    float squares;
-    const float M = value_score(t, j, squares);
-    const float size = score_size(M, squares);
-    const Lanes of_dq = rounding * (amplitudes_.dq * size), of_dk = rounding * (amplitudes_.dk * size),
-                of_dg = rounding * (amplitudes_.dg * size);
+    const Score made = score(t, j, w);
+    scored.set(j, made, rounding);
+    SampledPair pair{.K = K_, .q = made.q, .k = made.k, .w = w, .u = chunk_.u()};
+    pair.M = value_score(t, j, pair.squares);
+    const float size = score_size(pair.M, pair.squares);
+    pair.of_dq = rounding * (amplitudes_.dq * size), pair.of_dk = rounding * (amplitudes_.dk * size);
+    pair.of_dg = rounding * (amplitudes_.dg * size);
+    pair.query_noise = made.query_noise, pair.key_noise = made.key_noise;
+    const auto row = [&](SampledRows& of, int64_t token) {
+      const int64_t at = token * K_;
+      return SampledPair::Row{of.near.data() + at, of.common.data() + at, of.squares.data() + at};
+    };
+    pair.dq = row(y.dq, t), pair.dk = row(y.dk, j);
     const int64_t last = x_.exclusive() ? t - 1 : t;  // the last token whose decay the pair crosses
-    const bool crossed = x_.gate && !split_ && last > j;
-    for (int64_t c = 0; c < K_; ++c) {
-      const size_t of_t = key(t, c), of_j = key(j, c);
-      const float q = q_[of_t] * w[c], k = k_[of_j] * w[c], term = q * k_[of_j];
-      Lanes dq = of_dq, dk = of_dk, dg = of_dg;
-      if (amplitudes_.scaled_in_score) {
-        const Lanes &of_key = key_noise_[of_j], &of_query = query_noise_[of_t];
-        const float same = M * alike(w[c], chunk_.u());
-        dq += M * of_key, dk += M * of_query, dg += M * (of_key + of_query);
-        y.dq.common[of_t] += same * k, y.dk.common[of_j] += same * q;
-        if (crossed)
-          y.dg.common[key(j + 1, c)] += 2 * same * term, y.dg.common[key(last + 1, c)] -= 2 * same * term;
-      }
-      y.dq.near[of_t] += dq * k, y.dk.near[of_j] += dk * q;
-      y.dq.squares[of_t] += squares * k * k, y.dk.squares[of_j] += squares * q * q;
-      if (!crossed) continue;
-      y.dg.squares[key(j + 1, c)] += squares * term * term;
-      dg *= term;
-      y.dg.near[key(j + 1, c)] += dg, y.dg.near[key(last + 1, c)] -= dg;
-    }
+    if (x_.gate && !split_ && last > j) pair.dg_from = row(y.dg, j + 1), pair.dg_to = row(y.dg, last + 1);
+    sampled_loops().pair(pair);
   }
 
   /// Terms of dg that cross a chunk's end: from a state before it to a token of it, from a token of it to

@@ -19,6 +19,33 @@ double square(double x) {
   return x * x;
 }
 
+/// y_t += sum over the rows c of x_tc S_c.
+void add_reads(const SampledChunk& chunk, const std::vector<float>& x, const std::vector<float>& S,
+               int64_t columns, std::vector<float>& y) {
+  const auto rows = static_cast<int64_t>(chunk.whole().size());
+  sampled_loops().numbers_times_numbers(
+      {chunk.tokens(), rows, columns, x.data(), rows, 1, S.data(), y.data()});
+}
+
+/// S_c += sum over the tokens t of x_tc values_t.
+void add_writes(const SampledChunk& chunk, const std::vector<float>& x, const std::vector<float>& values,
+                int64_t columns, std::vector<float>& S) {
+  const auto rows = static_cast<int64_t>(chunk.whole().size());
+  sampled_loops().numbers_times_numbers(
+      {rows, chunk.tokens(), columns, x.data(), 1, rows, values.data(), S.data()});
+}
+
+/// Tokens x rows: S_c . values_t.
+std::vector<float> read_along(const SampledChunk& chunk, const std::vector<float>& S,
+                              const std::vector<float>& values, int64_t columns) {
+  const auto rows = static_cast<int64_t>(chunk.whole().size());
+  std::vector<float> y(static_cast<size_t>(chunk.tokens() * rows));
+  const std::vector<float> ones(y.size(), 1.0f);
+  sampled_loops().contract_numbers(
+      {chunk.tokens(), rows, columns, ones.data(), S.data(), values.data(), y.data()});
+  return y;
+}
+
 }  // namespace
 
 KeptState::KeptState(int64_t rows, int64_t columns, float u)
@@ -29,38 +56,26 @@ void KeptState::load(const std::vector<double>& S) {
 }
 
 std::vector<float> KeptState::carried(const SampledChunk& chunk, const std::vector<float>& reads) const {
-  const auto rows = static_cast<int64_t>(chunk.whole().size());
   std::vector<float> y(static_cast<size_t>(chunk.tokens() * columns_));
-  for (int64_t t = 0; t < chunk.tokens(); ++t)
-    for (int64_t c = 0; c < rows; ++c) {
-      const float x = reads[chunk.at(t, c)], *const from = carried_.data() + c * columns_;
-      float* const to = y.data() + t * columns_;
-      for (int64_t v = 0; v < columns_; ++v) to[v] += x * from[v];
-    }
+  add_reads(chunk, reads, carried_, columns_, y);
   return y;
 }
 
 void KeptState::advance(const SampledChunk& chunk, const ChunkOperand& keys,
                         const std::vector<float>& values) {
   const std::vector<float>& after = chunk.after();
-  std::vector<float> added(static_cast<size_t>(columns_));
-  for (int64_t c = 0; c < static_cast<int64_t>(chunk.whole().size()); ++c) {
-    std::fill(added.begin(), added.end(), 0.0f);
-    for (int64_t t = 0; t < chunk.tokens(); ++t) {
-      const size_t i = chunk.at(t, c);
-      const float scaled = keys.x[i] * after[i], x = keys.amplitude > 0 ? rounded(scaled, u_) : scaled;
-      const float* const row = values.data() + t * columns_;
-      for (size_t v = 0; v < added.size(); ++v) added[v] += x * row[v];
-    }
-    const float w = chunk.whole()[static_cast<size_t>(c)];
-    for (size_t v = 0; v < added.size(); ++v) {
-      float &S = S_[static_cast<size_t>(c * columns_) + v],
-            &carried = carried_[static_cast<size_t>(c * columns_) + v];
-      const float D = stored_ ? rounded(carried + S, u_) - S : 0;
-      S = w * S + added[v];
-      const bool fresh = std::fabs(added[v]) >= kFresh * 2 * u_ * binade(S);
-      carried = fresh ? w * D : 0;
-    }
+  std::vector<float> x(after.size()), added(S_.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float scaled = keys.x[i] * after[i];
+    x[i] = keys.amplitude > 0 ? rounded(scaled, u_) : scaled;
+  }
+  add_writes(chunk, x, values, columns_, added);
+  for (size_t i = 0; i < added.size(); ++i) {
+    const float w = chunk.whole()[i / static_cast<size_t>(columns_)];
+    const float D = stored_ ? rounded(carried_[i] + S_[i], u_) - S_[i] : 0;
+    S_[i] = w * S_[i] + added[i];
+    const bool fresh = std::fabs(added[i]) >= kFresh * 2 * u_ * binade(S_[i]);
+    carried_[i] = fresh ? w * D : 0;
   }
   stored_ = true;
 }
@@ -69,46 +84,31 @@ double KeptKeys::variance(const SampledChunk& chunk, const ChunkOperand& keys,
                           const std::vector<float>& values, const std::vector<float>& reads,
                           const std::vector<float>& direction) {
   double sum = 0;
-  for (int64_t c = 0; c < static_cast<int64_t>(chunk.whole().size()); ++c) {
-    float* const G = G_.data() + c * columns_;
-    for (int64_t t = 0; t < chunk.tokens() && keys.amplitude > 0; ++t) {
-      const size_t i = chunk.at(t, c);
-      const float* const row = values.data() + t * columns_;
-      float derivative = 0;
-      for (int64_t v = 0; v < columns_; ++v) derivative += row[v] * G[v];
-      sum += square(double{chunk.rounding_size(keys, i, chunk.after()[i], 1)} * double{derivative}) / 3;
-    }
-    const float w = chunk.whole()[static_cast<size_t>(c)];
-    for (int64_t v = 0; v < columns_; ++v) G[v] *= w;
-    for (int64_t t = 0; t < chunk.tokens(); ++t) {
-      const float x = reads[chunk.at(t, c)], *const d = direction.data() + t * columns_;
-      for (int64_t v = 0; v < columns_; ++v) G[v] += x * d[v];
-    }
+  if (keys.amplitude > 0) {
+    const std::vector<float> derivatives = read_along(chunk, G_, values, columns_);
+    for (size_t i = 0; i < derivatives.size(); ++i)
+      sum += square(double{chunk.rounding_size(keys, i, chunk.after()[i], 1)} * double{derivatives[i]}) / 3;
   }
+  for (size_t i = 0; i < G_.size(); ++i) G_[i] *= chunk.whole()[i / static_cast<size_t>(columns_)];
+  add_writes(chunk, reads, direction, columns_, G_);
   return sum;
 }
 
 double variance_of_reads(const SampledChunk& chunk, const SampledState& S, float copy_amplitude,
                          const ChunkOperand& queries, const std::vector<float>& weights, float scale,
                          const std::vector<float>& direction) {
-  const int64_t columns = S.columns;
   double sum = 0;
-  std::vector<float> derivatives(static_cast<size_t>(columns));
-  for (int64_t c = 0; c < static_cast<int64_t>(chunk.whole().size()); ++c) {
-    const float* const state = S.value.data() + c * columns;
-    std::fill(derivatives.begin(), derivatives.end(), 0.0f);
-    for (int64_t t = 0; t < chunk.tokens(); ++t) {
-      const size_t i = chunk.at(t, c);
-      const float x = scale * queries.x[i] * weights[i], *const d = direction.data() + t * columns;
-      for (size_t v = 0; v < derivatives.size(); ++v) derivatives[v] += x * d[v];
-      if (queries.amplitude == 0 || x == 0) continue;
-      float along = 0;
-      for (int64_t v = 0; v < columns; ++v) along += state[v] * d[v];
-      sum += square(double{chunk.rounding_size(queries, i, weights[i], scale)} * double{along}) / 3;
-    }
-    for (size_t v = 0; v < derivatives.size(); ++v)
-      sum += square(double{copy_amplitude * binade(state[v])} * double{derivatives[v]}) / 3;
+  std::vector<float> x(weights.size()), derivatives(S.value.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = scale * queries.x[i] * weights[i];
+  add_writes(chunk, x, direction, S.columns, derivatives);
+  if (queries.amplitude > 0) {
+    const std::vector<float> along = read_along(chunk, S.value, direction, S.columns);
+    for (size_t i = 0; i < x.size(); ++i)
+      if (x[i] != 0)
+        sum += square(double{chunk.rounding_size(queries, i, weights[i], scale)} * double{along[i]}) / 3;
   }
+  for (size_t i = 0; i < derivatives.size(); ++i)
+    sum += square(double{copy_amplitude * binade(S.value[i])} * double{derivatives[i]}) / 3;
   return sum;
 }
 

@@ -6,17 +6,18 @@
 namespace assay {
 namespace {
 
-void add_scaled(Lanes* y, float x, const Lanes* from, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] += x * from[i];
+std::vector<float> times(float scale, const std::vector<float>& x) {
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) y[i] = scale * x[i];
+  return y;
 }
 
 }  // namespace
 
-uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
+std::vector<float> squares_of(const std::vector<float>& x) {
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * x[i];
+  return y;
 }
 
 SampledRows::SampledRows(int64_t rows, int64_t columns)
@@ -68,15 +69,16 @@ void SampledChunk::begin(int64_t chunk, int64_t tokens, const std::vector<double
     }
 }
 
+void SampledChunk::draw_all(NoiseSource source, int64_t first, const float* amplitudes, int64_t count,
+                            Lanes* y) const {
+  const uint64_t key = mixed(key_ + static_cast<uint64_t>(source) * 0x9e3779b97f4a7c15) +
+                       static_cast<uint64_t>(number_) * 0xd1b54a32d192ed03 +
+                       static_cast<uint64_t>(first) * kNextPlace;
+  sampled_loops().draw(key, amplitudes, count, y);
+}
+
 void SampledChunk::draw(NoiseSource source, int64_t index, float amplitude, Lanes& y) const {
-  uint64_t bits = mixed(key_ + static_cast<uint64_t>(source) * 0x9e3779b97f4a7c15) +
-                  static_cast<uint64_t>(number_) * 0xd1b54a32d192ed03 +
-                  static_cast<uint64_t>(index) * 0x8cb92ba72f3d8dd7;
-  for (int i = 0; i < kNoiseSamples; i += 4) {
-    bits = mixed(bits);
-    for (int j = 0; j < 4; ++j)
-      y[i + j] = (static_cast<float>(bits >> (16 * j) & 0xffff) - 32767.5f) * (amplitude / 32767.5f);
-  }
+  draw_all(source, index, &amplitude, 1, &y);
 }
 
 float SampledChunk::scaled_size(float x, float size, int64_t c) const {
@@ -89,12 +91,16 @@ float SampledChunk::in_score_size(float amplitude, int64_t row, bool wide) const
 }
 
 std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, bool wide) const {
-  std::vector<Lanes> noise(a_.size());
-  for (size_t i = 0; i < a_.size(); ++i) {
-    const auto place = static_cast<int64_t>(i);
-    draw(source, place, in_score_size(amplitude, place % rows_, wide), noise[i]);
-  }
-  return noise;
+  std::vector<float> amplitudes(a_.size());
+  for (size_t i = 0; i < a_.size(); ++i)
+    amplitudes[i] = in_score_size(amplitude, static_cast<int64_t>(i) % rows_, wide);
+  return drawn(source, amplitudes);
+}
+
+std::vector<Lanes> SampledChunk::drawn(NoiseSource source, const std::vector<float>& amplitudes) const {
+  std::vector<Lanes> y(amplitudes.size());
+  draw_all(source, 0, amplitudes.data(), static_cast<int64_t>(y.size()), y.data());
+  return y;
 }
 
 float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, float scale) const {
@@ -103,50 +109,63 @@ float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, flo
                                  : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_));
 }
 
-void SampledChunk::draw_rounding(const ChunkOperand& of, size_t i, float w, float scale, Lanes& d) const {
-  draw(of.source, static_cast<int64_t>(i), rounding_size(of, i, w, scale), d);
+SampledChunk::ScaledOperand SampledChunk::scaled(const ChunkOperand& of, const std::vector<float>& weights,
+                                                 float scale) const {
+  ScaledOperand y;
+  y.x.resize(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) y.x[i] = scale * of.x[i] * weights[i];
+  y.squares = squares_of(y.x);
+  if (of.moved) {
+    y.moved.resize(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i)
+      y.moved[i] = of.moved[i] * scale * scale * weights[i] * weights[i];
+  }
+  if (of.amplitude == 0) return y;
+  std::vector<float> sizes(weights.size());
+  y.common.resize(weights.size());
+  const float roundings = roundings_of(of.amplitude, u_);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (y.x[i] != 0) sizes[i] = rounding_size(of, i, weights[i], scale);
+    if (!of.wide) y.common[i] = alike(weights[i], u_) * roundings * y.x[i];
+  }
+  y.rounding = drawn(of.source, sizes);
+  return y;
 }
 
 void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::vector<float>& weights,
                          const std::vector<float>& values, float scale) const {
   const int64_t columns = S.columns;
   for (int64_t c = 0; c < rows_; ++c) {
-    float *const to = S.value.data() + c * columns, *const squares = S.squares.data() + c * columns,
-                 *const moved = S.moved.data() + c * columns, *const common = S.common.data() + c * columns;
-    Lanes* const noise = S.noise.data() + c * columns;
     const float decay = whole_[static_cast<size_t>(c)];
-    for (int64_t v = 0; v < columns; ++v) {
-      to[v] *= decay, noise[v] *= decay, common[v] *= decay;
-      squares[v] *= decay * decay, moved[v] *= decay * decay;
-    }
-    for (int64_t t = 0; t < tokens_; ++t) {
-      const size_t i = at(t, c);
-      const float w = weights[i], x = scale * from.x[i] * w;
-      const float* const row = values.data() + t * columns;
-      for (int64_t v = 0; v < columns && x != 0; ++v)
-        to[v] += x * row[v], squares[v] += x * x * row[v] * row[v];
-      if (from.moved) {
-        const float off = from.moved[i] * scale * scale * w * w;
-        for (int64_t v = 0; v < columns; ++v) moved[v] += off * row[v] * row[v];
-      }
-      Lanes d = {};
-      if (from.amplitude > 0 && x != 0) {
-        draw_rounding(from, i, w, scale, d);
-        const float off = from.wide ? 0 : alike(w, u_) * roundings_of(from.amplitude, u_) * x;
-        for (int64_t v = 0; v < columns; ++v) common[v] += off * row[v];
-      }
-      if (from.near) d += (from.near[i] + from.far[i]) * (scale * w);
-      if (from.near || (from.amplitude > 0 && x != 0))
-        for (int64_t v = 0; v < columns; ++v) noise[v] += d * row[v];
+    for (size_t i = static_cast<size_t>(c * columns), end = i + static_cast<size_t>(columns); i < end; ++i) {
+      S.value[i] *= decay, S.noise[i] *= decay, S.common[i] *= decay;
+      S.squares[i] *= decay * decay, S.moved[i] *= decay * decay;
     }
   }
+  ScaledOperand x = scaled(from, weights, scale);
+  const std::vector<float> squares = squares_of(values);
+  // Row c of the state takes channel c of every token.
+  const auto add = [&](const auto& loop, const auto& factors, const std::vector<float>& rows, auto& y) {
+    if (!factors.empty()) loop({rows_, tokens_, columns, factors.data(), 1, rows_, rows.data(), y.data()});
+  };
+  const SampledLoops& loops = sampled_loops();
+  add(loops.numbers_times_numbers, x.x, values, S.value);
+  add(loops.numbers_times_numbers, x.squares, squares, S.squares);
+  add(loops.numbers_times_numbers, x.moved, squares, S.moved);
+  add(loops.numbers_times_numbers, x.common, values, S.common);
+  if (from.near) {
+    x.rounding.resize(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i)
+      x.rounding[i] += (from.near[i] + from.far[i]) * (scale * weights[i]);
+  }
+  add(loops.samples_times_numbers, x.rounding, values, S.noise);
 }
 
 std::vector<Lanes> SampledChunk::copied(const SampledState& S, NoiseSource source, float amplitude) const {
-  std::vector<Lanes> copy(S.noise.size());
-  for (size_t i = 0; amplitude > 0 && i < copy.size(); ++i)
-    draw(source, static_cast<int64_t>(i), amplitude * rounded_size(S.value[i]), copy[i]);
-  return copy;
+  if (amplitude == 0) return std::vector<Lanes>(S.noise.size());
+  std::vector<float> sizes(S.noise.size());
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = amplitude * rounded_size(S.value[i]);
+  return drawn(source, sizes);
 }
 
 void SampledChunk::round(SampledState& S, NoiseSource source, float amplitude) const {
@@ -156,80 +175,53 @@ void SampledChunk::round(SampledState& S, NoiseSource source, float amplitude) c
 
 void SampledChunk::read(const SampledState& S, const std::vector<Lanes>& copy, const ChunkOperand& reads,
                         const std::vector<float>& weights, float scale, bool far, SampledRows& y) const {
-  const int64_t columns = S.columns;
-  for (int64_t t = 0; t < tokens_; ++t)
-    for (int64_t c = 0; c < rows_; ++c) {
-      const size_t i = at(t, c);
-      const float w = weights[i], x = scale * reads.x[i] * w;
-      const auto row = static_cast<size_t>(t * columns), from = static_cast<size_t>(c * columns);
-      const float *const state = S.value.data() + from, *const squares = S.squares.data() + from;
-      if (reads.near) {
-        const Lanes near = reads.near[i] * (scale * w), beyond = reads.far[i] * (scale * w);
-        const float moved = reads.moved[i] * scale * scale * w * w;
-        for (int64_t v = 0; v < columns; ++v) {
-          const size_t to = row + static_cast<size_t>(v);
-          y.near[to] += near * state[v], y.far[to] += beyond * state[v];
-          y.moved[to] += moved * state[v] * state[v];
-        }
-      }
-      if (x == 0) continue;
-      add_scaled(y.near.data() + row, x, copy.data() + from, columns);
-      for (int64_t v = 0; v < columns; ++v) {
-        const size_t to = row + static_cast<size_t>(v);
-        y.squares[to] += x * x * squares[v];
-        y.moved[to] += x * x * S.moved[from + static_cast<size_t>(v)];
-      }
-      for (int64_t v = 0; v < columns && far; ++v)
-        y.common[row + static_cast<size_t>(v)] += x * S.common[from + static_cast<size_t>(v)];
-      if (far) add_scaled(y.far.data() + row, x, S.noise.data() + from, columns);
-      if (reads.amplitude == 0) continue;
-      Lanes d;
-      draw_rounding(reads, i, w, scale, d);
-      const float common = reads.wide ? 0 : alike(w, u_) * roundings_of(reads.amplitude, u_) * x;
-      for (int64_t v = 0; v < columns; ++v) {
-        const size_t to = row + static_cast<size_t>(v);
-        y.near[to] += d * state[v], y.common[to] += common * state[v];
-      }
+  const ScaledOperand x = scaled(reads, weights, scale);
+  const auto add = [&](const auto& loop, const auto& factors, const auto& state, auto& to) {
+    if (!factors.empty())
+      loop({tokens_, rows_, S.columns, factors.data(), rows_, 1, state.data(), to.data()});
+  };
+  const SampledLoops& loops = sampled_loops();
+  if (reads.near) {
+    std::vector<Lanes> near(weights.size()), beyond(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      near[i] = reads.near[i] * (scale * weights[i]), beyond[i] = reads.far[i] * (scale * weights[i]);
     }
+    add(loops.samples_times_numbers, near, S.value, y.near);
+    add(loops.samples_times_numbers, beyond, S.value, y.far);
+    add(loops.numbers_times_numbers, x.moved, squares_of(S.value), y.moved);
+  }
+  add(loops.numbers_times_samples, x.x, copy, y.near);
+  add(loops.samples_times_numbers, x.rounding, S.value, y.near);
+  add(loops.numbers_times_numbers, x.common, S.value, y.common);
+  add(loops.numbers_times_numbers, x.squares, S.squares, y.squares);
+  add(loops.numbers_times_numbers, x.squares, S.moved, y.moved);
+  if (!far) return;
+  add(loops.numbers_times_samples, x.x, S.noise, y.far);
+  add(loops.numbers_times_numbers, x.x, S.common, y.common);
 }
 
 template <typename Number>
-void SampledChunk::contract_all(const std::vector<Number>& state, const std::vector<float>& values,
-                                const std::vector<float>& weights, float scale,
-                                std::vector<Number>& y) const {
-  const int64_t columns = static_cast<int64_t>(state.size()) / rows_;
-  for (int64_t t = 0; t < tokens_; ++t)
-    for (int64_t c = 0; c < rows_; ++c) {
-      const float w = scale * weights[at(t, c)];
-      if (w == 0) continue;
-      const Number* const from = state.data() + c * columns;
-      const float* const row = values.data() + t * columns;
-      Number sum = {};
-      for (int64_t v = 0; v < columns; ++v) sum += from[v] * row[v];
-      y[at(t, c)] += w * sum;
-    }
+SampledContraction<Number> SampledChunk::contraction(const std::vector<Number>& state,
+                                                     const std::vector<float>& values,
+                                                     const std::vector<float>& weights,
+                                                     std::vector<Number>& y) const {
+  return {tokens_,       rows_,   static_cast<int64_t>(state.size()) / rows_, weights.data(), state.data(),
+          values.data(), y.data()};
 }
 void SampledChunk::contract(const std::vector<Lanes>& state, const std::vector<float>& values,
                             const std::vector<float>& weights, float scale, std::vector<Lanes>& y) const {
-  contract_all(state, values, weights, scale, y);
+  sampled_loops().contract_samples(contraction(state, values, times(scale, weights), y));
 }
 void SampledChunk::contract(const std::vector<float>& state, const std::vector<float>& values,
                             const std::vector<float>& weights, float scale, std::vector<float>& y) const {
-  contract_all(state, values, weights, scale, y);
+  sampled_loops().contract_numbers(contraction(state, values, times(scale, weights), y));
 }
 
 void SampledChunk::contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
                                     const std::vector<float>& weights, float scale,
                                     std::vector<float>& y) const {
-  const int64_t columns = static_cast<int64_t>(squares.size()) / rows_;
-  for (int64_t t = 0; t < tokens_; ++t)
-    for (int64_t c = 0; c < rows_; ++c) {
-      const float w = scale * weights[at(t, c)], *const row = values.data() + t * columns;
-      float sum = 0;
-      for (int64_t v = 0; v < columns; ++v)
-        sum += squares[static_cast<size_t>(c * columns + v)] * row[v] * row[v];
-      y[at(t, c)] += w * w * sum;
-    }
+  sampled_loops().contract_numbers(
+      contraction(squares, squares_of(values), squares_of(times(scale, weights)), y));
 }
 
 namespace {

@@ -11,12 +11,10 @@
 
 #include "reference/operator.h"
 #include "reference/rounding_noise.h"
+#include "reference/sampled_loops.h"
 #include "reference/slices.h"
 
 namespace assay {
-
-/// One number per sample.
-using Lanes = float __attribute__((vector_size(sizeof(float) * kNoiseSamples)));
 
 /// What is drawn: one family of roundings each.
 enum class NoiseSource : uint64_t {
@@ -44,24 +42,17 @@ enum class NoiseSource : uint64_t {
   adjoint_end
 };
 
-/// A bijection of 64 bits that leaves no pattern.
-uint64_t mixed(uint64_t);
-
 /// The largest power of two that is not above |x|: the spacing of a format there is 2u times it.
 inline float binade(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7f800000u);
-}
-
-/// How far roundings of operands that a weight w has scaled agree in sign (rounding_noise.h).
-inline float alike(float w, float u) {
-  const float off = 1 - w;
-  return off <= u ? off : u * u / off;
 }
 
 /// How many roundings an amplitude is made of (noise_amplitudes.h).
 inline float roundings_of(float amplitude, float u) {
   return amplitude * amplitude / (u * u);
 }
+
+std::vector<float> squares_of(const std::vector<float>&);
 
 /// Tokens x columns of a chunk: what reaches no other chunk, what does, and what is common to all, at most.
 struct SampledRows {
@@ -173,11 +164,19 @@ class SampledChunk {
   }
 
  private:
-  /// The rounding of scale x w, x operand i, w its weight.
-  void draw_rounding(const ChunkOperand&, size_t i, float w, float scale, Lanes&) const;
+  /// An operand at its place, tokens x rows; what it has not is empty.
+  struct ScaledOperand {
+    std::vector<float> x, squares;
+    std::vector<float> moved, common;  ///< as of SampledRows, by the operand itself
+    std::vector<Lanes> rounding;
+  };
+  ScaledOperand scaled(const ChunkOperand&, const std::vector<float>& weights, float scale) const;
+  /// One draw after the other from place `first` on.
+  void draw_all(NoiseSource, int64_t first, const float* amplitudes, int64_t count, Lanes*) const;
+  std::vector<Lanes> drawn(NoiseSource, const std::vector<float>& amplitudes) const;
   template <typename Number>
-  void contract_all(const std::vector<Number>& state, const std::vector<float>& values,
-                    const std::vector<float>& weights, float scale, std::vector<Number>& y) const;
+  SampledContraction<Number> contraction(const std::vector<Number>& state, const std::vector<float>& values,
+                                         const std::vector<float>& weights, std::vector<Number>& y) const;
 
   const int64_t rows_;
   const uint64_t key_;

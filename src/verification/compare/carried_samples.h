@@ -12,8 +12,10 @@ namespace assay {
 /// What a bilinear form makes of each pair of samples.
 class Form {
  public:
-  void add(const Lanes& first, const Lanes& second) {
-    for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += first[i] * second;
+  /// Of `count` errors each, `stride` apart.
+  void add_column(const Lanes* first, const Lanes* second, size_t stride, size_t count) {
+    sampled_loops().add_pairs(first, second, static_cast<int64_t>(stride), static_cast<int64_t>(count),
+                              pairs_);
   }
   void add(const Form& o) {
     for (int i = 0; i < kNoiseSamples; ++i) pairs_[i] += o.pairs_[i];
@@ -53,8 +55,8 @@ class CarriedSamples {
   std::optional<CarriedErrors> errors() &&;
 
  private:
-  static void add_error(const NoiseBlock&, size_t i, size_t flat, const ReferenceOutput&, Lanes& fresh,
-                        Lanes& old);
+  static void add_errors(const NoiseBlock&, size_t at, size_t flat, const ReferenceOutput&, Lanes* fresh,
+                         Lanes* old);
   void add_kept(const NoiseBlock&, const OutputBlock&, const OutputModel&);
   void add_products(size_t width, const std::vector<Lanes>& fresh, const std::vector<Lanes>& old,
                     const std::vector<float>& common);

@@ -14,16 +14,6 @@
 namespace assay {
 namespace {
 
-/// Products of samples with each other, with the exact values, and with 1.
-struct Products {
-  Lanes gram[kNoiseSamples] = {}, along = {}, summed = {};
-
-  void add(const Lanes& e, float x) {
-    for (int s = 0; s < kNoiseSamples; ++s) gram[s] += e * e[s];
-    along += e * x, summed += e;
-  }
-};
-
 /// The squares of terms that make an element smaller than this are no floats; where its exact value is so
 /// small, though not 0, it is not judged.
 constexpr double kLeastValue = 0x1p-60;
@@ -88,7 +78,7 @@ void add_common(const NoiseBlock& noise, const OutputBlock& block, const Referen
 }
 
 /// Adds those of sources that reach all that they are of; `far`: and more.
-void add_products(const Products& sums, float scale, bool far, ExpectedErrors& to) {
+void add_products(const SampledMoments& sums, float scale, bool far, ExpectedErrors& to) {
   const double unscaled = 1 / static_cast<double>(scale), unscaled_square = unscaled * unscaled;
   size_t pair = 0;
   double square = 0;
@@ -109,6 +99,20 @@ void add_products(const Products& sums, float scale, bool far, ExpectedErrors& t
   to.near_square += square, to.largest_near_square = std::fmax(to.largest_near_square, square);
 }
 
+/// Of a row of samples, the elements that are judged.
+void add_row(const Lanes* samples, int64_t columns, size_t flat, float scale,
+             const ReferenceOutput& reference, const OutputModel& model, SampledMoments& sums) {
+  const auto judged = [&](int64_t c) { return model.rest[flat + static_cast<size_t>(c)] >= 0; };
+  std::vector<float> exact(static_cast<size_t>(columns));
+  for (int64_t c = 0; c < columns; ++c)
+    exact[static_cast<size_t>(c)] =
+        static_cast<float>(reference.mid[flat + static_cast<size_t>(c)] * static_cast<double>(scale));
+  for (int64_t first = 0, end = 0; first < columns; first = end + 1) {
+    for (end = first; end < columns && judged(end);) ++end;
+    sampled_loops().add_moments(samples + first, exact.data() + first, scale, end - first, sums);
+  }
+}
+
 /// Adds one block's samples, of the elements that are judged.
 void add_noise(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                OutputModel& model) {
@@ -119,15 +123,10 @@ void add_noise(const NoiseBlock& noise, const OutputBlock& block, const Referenc
   for (const float* const samples : {noise.near, noise.far}) {
     if (!samples) continue;
     const bool far = samples == noise.far && !noise.rows_apart;
-    Products sums;
+    SampledMoments sums;
     for (int64_t r = 0; r < noise.rows; ++r) {
-      const int64_t flat = model.blocks.row(block, r);
-      for (int64_t c = 0; c < noise.columns; ++c) {
-        const auto i = static_cast<size_t>(flat + c);
-        if (model.rest[i] < 0) continue;
-        sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c] * scale,
-                 static_cast<float>(reference.mid[i] * static_cast<double>(scale)));
-      }
+      add_row(reinterpret_cast<const Lanes*>(samples) + r * noise.columns, noise.columns,
+              static_cast<size_t>(model.blocks.row(block, r)), scale, reference, model, sums);
       if (noise.rows_apart) add_products(sums, scale, far, to), sums = {};
     }
     add_products(sums, scale, far, to);

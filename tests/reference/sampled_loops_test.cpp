@@ -1,0 +1,247 @@
+// Every loop against its sum written out, and all instruction sets against each other.
+#include "reference/sampled_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace assay {
+namespace sampled_loops_test {
+
+/// No multiples of any tile.
+constexpr int64_t kRows = 7, kInner = 5, kColumns = 37;
+
+std::vector<float> numbers(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> y;
+  for (int64_t i = 0; i < count; ++i) y.push_back(i % 5 == 3 ? 0 : normal(random));
+  return y;
+}
+std::vector<Lanes> samples(int64_t count, unsigned seed) {
+  const std::vector<float> x = numbers(count * kNoiseSamples, seed + 100);
+  std::vector<Lanes> y(static_cast<size_t>(count));
+  for (size_t i = 0; i < y.size(); ++i)
+    for (int s = 0; s < kNoiseSamples; ++s)
+      y[i][s] = i % 7 == 2 ? 0 : x[i * kNoiseSamples + static_cast<size_t>(s)];
+  return y;
+}
+
+/// One sample of it.
+float sample(float x, int) {
+  return x;
+}
+float sample(const Lanes& x, int s) {
+  return x[s];
+}
+template <typename Number>
+void expect_equal(const std::vector<Number>& x, const std::vector<Number>& y, std::string_view set) {
+  ASSERT_EQ(x.size(), y.size());
+  EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof x[0]), 0) << set;
+}
+
+/// By the loops, and by the sum as its declaration has it.
+template <typename Factor, typename From, typename To>
+void expect_products(void (*SampledLoops::*loop)(const SampledProduct<Factor, From, To>&),
+                     const std::vector<Factor>& x, const std::vector<From>& from, const std::vector<To>& y0) {
+  for (const bool transposed : {false, true}) {
+    const int64_t x_row = transposed ? 1 : kInner, x_inner = transposed ? kRows : 1;
+    std::vector<To> expected = y0;
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t i = 0; i < kInner; ++i)
+        for (int64_t c = 0; c < kColumns; ++c)
+          expected[static_cast<size_t>(r * kColumns + c)] +=
+              x[static_cast<size_t>(r * x_row + i * x_inner)] * from[static_cast<size_t>(i * kColumns + c)];
+    for (const SampledLoops& loops : runnable_sampled_loops()) {
+      std::vector<To> y = y0;
+      (loops.*loop)({kRows, kInner, kColumns, x.data(), x_row, x_inner, from.data(), y.data()});
+      expect_equal(y, expected, loops.instruction_set);
+    }
+  }
+}
+
+TEST(SampledLoops, ProductsAreTheSumsInTheirOrder) {
+  expect_products(&SampledLoops::samples_times_numbers, samples(kRows * kInner, 1),
+                  numbers(kInner * kColumns, 2), samples(kRows * kColumns, 3));
+  expect_products(&SampledLoops::numbers_times_samples, numbers(kRows * kInner, 4),
+                  samples(kInner * kColumns, 5), samples(kRows * kColumns, 6));
+  expect_products(&SampledLoops::numbers_times_numbers, numbers(kRows * kInner, 7),
+                  numbers(kInner * kColumns, 8), numbers(kRows * kColumns, 9));
+}
+
+TEST(SampledLoops, AFactorOfZeroTakesNothingOfWhatIsNotFinite) {
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    std::vector<float> x = {0, 2}, from(2 * kColumns, 1), y(kColumns);
+    std::fill_n(from.begin(), kColumns, INFINITY);
+    loops.numbers_times_numbers({1, 2, kColumns, x.data(), 2, 1, from.data(), y.data()});
+    std::vector<Lanes> lanes(2), lanes_y(kColumns), wide(2 * kColumns);
+    lanes[1] = Lanes{} + 2;
+    loops.samples_times_numbers({1, 2, kColumns, lanes.data(), 2, 1, from.data(), lanes_y.data()});
+    for (int64_t c = 0; c < kColumns; ++c) {
+      const auto i = static_cast<size_t>(c);
+      EXPECT_EQ(y[i], 2) << loops.instruction_set;
+      EXPECT_EQ(lanes_y[i][5], 2) << loops.instruction_set;
+      wide[i] = Lanes{} + INFINITY, wide[i + kColumns] = Lanes{} + 1, lanes_y[i] = Lanes{};
+    }
+    loops.numbers_times_samples({1, 2, kColumns, x.data(), 2, 1, wide.data(), lanes_y.data()});
+    for (const Lanes& of : lanes_y) EXPECT_EQ(of[0], 2) << loops.instruction_set;
+    // One sample that is 0 says nothing about the others.
+    lanes[0][3] = 1;
+    loops.samples_times_numbers({1, 2, kColumns, lanes.data(), 2, 1, from.data(), lanes_y.data()});
+    EXPECT_EQ(lanes_y[0][3], INFINITY) << loops.instruction_set;
+  }
+}
+
+template <typename Number>
+void expect_contraction(void (*SampledLoops::*loop)(const SampledContraction<Number>&),
+                        const std::vector<Number>& state, const std::vector<Number>& y0) {
+  const std::vector<float> weights = numbers(kInner * kRows, 1), values = numbers(kInner * kColumns, 2);
+  std::vector<Number> expected = y0;
+  for (int64_t t = 0; t < kInner; ++t)
+    for (int64_t c = 0; c < kRows; ++c) {
+      Number sum = {};
+      for (int64_t v = 0; v < kColumns; ++v)
+        sum += state[static_cast<size_t>(c * kColumns + v)] * values[static_cast<size_t>(t * kColumns + v)];
+      const auto i = static_cast<size_t>(t * kRows + c);
+      if (weights[i] != 0) expected[i] += weights[i] * sum;
+    }
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    std::vector<Number> y = y0;
+    (loops.*loop)({kInner, kRows, kColumns, weights.data(), state.data(), values.data(), y.data()});
+    expect_equal(y, expected, loops.instruction_set);
+  }
+}
+
+TEST(SampledLoops, ContractionsAreTheSumsOverColumns) {
+  expect_contraction(&SampledLoops::contract_samples, samples(kRows * kColumns, 3),
+                     samples(kInner * kRows, 4));
+  expect_contraction(&SampledLoops::contract_numbers, numbers(kRows * kColumns, 5),
+                     numbers(kInner * kRows, 6));
+}
+
+TEST(SampledLoops, AScoreHasItsTermsAndTheNoiseOfItsOperands) {
+  const std::vector<float> q = numbers(kColumns, 1), k = numbers(kColumns, 2);
+  const std::vector<Lanes> of_query = samples(kColumns, 3), of_key = samples(kColumns, 4);
+  std::vector<float> w = numbers(kColumns, 5);
+  for (float& x : w) x = 1 / (1 + x * x);
+  for (const SampledLoops& loops : runnable_sampled_loops())
+    for (const bool noisy : {false, true}) {
+      SampledScore y{.K = kColumns, .q = q.data(), .k = k.data(), .w = w.data(), .scale = 0.5f, .u = 0x1p-9f};
+      if (noisy) y.query_noise = of_query.data(), y.key_noise = of_key.data();
+      loops.score(y);
+      float value = 0, squares = 0, common = 0, noise = 0;
+      for (size_t c = 0; c < kColumns; ++c) {
+        const float term = q[c] * w[c] * k[c] * 0.5f;
+        value += term, squares += term * term;
+        common += term * 2 * alike(w[c], 0x1p-9f), noise += term * (of_query[c][7] + of_key[c][7]);
+      }
+      EXPECT_EQ(y.value, value);
+      EXPECT_EQ(y.squares, squares);
+      EXPECT_EQ(y.common, noisy ? common : 0);
+      EXPECT_EQ(y.noise[7], noisy ? noise : 0);
+    }
+}
+
+/// The rows that a pair adds to.
+struct PairRows {
+  std::vector<Lanes> near = std::vector<Lanes>(4 * kColumns);
+  std::vector<float> common = std::vector<float>(4 * kColumns), squares = common;
+
+  SampledPair::Row row(int64_t i) {
+    return {near.data() + i * kColumns, common.data() + i * kColumns, squares.data() + i * kColumns};
+  }
+};
+
+TEST(SampledLoops, APairAddsToBothGradientsAndToTheDecaysBetween) {
+  const std::vector<float> q = numbers(kColumns, 1), k = numbers(kColumns, 2), w(kColumns, 0.75f);
+  const std::vector<Lanes> of_query = samples(kColumns, 3), of_key = samples(kColumns, 4), of = samples(3, 6);
+  for (const bool crossed : {false, true}) {
+    std::vector<PairRows> results;
+    for (const SampledLoops& loops : runnable_sampled_loops()) {
+      PairRows y;
+      SampledPair p{.K = kColumns,
+                    .q = q.data(),
+                    .k = k.data(),
+                    .w = w.data(),
+                    .M = 1.5f,
+                    .squares = 0.5f,
+                    .u = 0x1p-9f};
+      p.of_dq = of[0], p.of_dk = of[1], p.of_dg = of[0] + of[1];
+      p.query_noise = of_query.data(), p.key_noise = of_key.data();
+      p.dq = y.row(0), p.dk = y.row(1);
+      if (crossed) p.dg_from = y.row(2), p.dg_to = y.row(3);
+      loops.pair(p);
+      for (size_t c = 0; c < kColumns; ++c) {
+        const float dq = (of[0][2] + 1.5f * of_key[c][2]) * (k[c] * 0.75f),
+                    dk = (of[1][2] + 1.5f * of_query[c][2]) * (q[c] * 0.75f),
+                    dg = (of[0][2] + of[1][2] + 1.5f * (of_key[c][2] + of_query[c][2])) *
+                         (q[c] * 0.75f * k[c]);
+        EXPECT_EQ(y.near[c][2], dq);
+        EXPECT_EQ(y.near[kColumns + c][2], dk);
+        EXPECT_EQ(y.near[2 * kColumns + c][2], crossed ? dg : 0);
+        EXPECT_EQ(y.near[3 * kColumns + c][2], crossed ? -dg : 0);
+        EXPECT_EQ(y.squares[c], 0.5f * (k[c] * 0.75f) * (k[c] * 0.75f));
+        EXPECT_EQ(y.common[2 * kColumns + c], -y.common[3 * kColumns + c]);
+      }
+      results.push_back(std::move(y));
+    }
+    for (const PairRows& y : results) {
+      expect_equal(y.near, results[0].near, "near");
+      expect_equal(y.common, results[0].common, "common"),
+          expect_equal(y.squares, results[0].squares, "squares");
+    }
+  }
+}
+
+TEST(SampledLoops, DrawsAreUniformAndOfTheirPlace) {
+  const std::vector<float> amplitudes(4096, 0.25f);
+  std::vector<Lanes> first(amplitudes.size());
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    std::vector<Lanes> y(amplitudes.size());
+    loops.draw(12345, amplitudes.data(), 4096, y.data());
+    double sum = 0, squares = 0;
+    for (const Lanes& of : y)
+      for (int s = 0; s < kNoiseSamples; ++s) {
+        ASSERT_LE(std::fabs(of[s]), 0.25f);
+        sum += double{of[s]}, squares += double{of[s]} * double{of[s]};
+      }
+    const double n = 4096 * kNoiseSamples;
+    EXPECT_LT(std::fabs(sum / n), 6 * 0.25 / std::sqrt(3 * n));
+    EXPECT_NEAR(squares / n, 0.0625 / 3, 6 * 0.0625 * std::sqrt(4 / 45.0 / n));
+    Lanes alone;
+    loops.draw(12345 + 77 * kNextPlace, amplitudes.data(), 1, &alone);
+    EXPECT_EQ(std::memcmp(&alone, &y[77], sizeof alone), 0) << loops.instruction_set;
+    EXPECT_NE(std::memcmp(&alone, &y[78], sizeof alone), 0) << loops.instruction_set;
+    if (loops.instruction_set == "baseline") first = y;
+    expect_equal(y, first, loops.instruction_set);
+  }
+}
+
+TEST(SampledLoops, MomentsAndPairsAreSumsOfProducts) {
+  const std::vector<Lanes> e = samples(kColumns, 1), other = samples(kColumns, 2);
+  const std::vector<float> x = numbers(kColumns, 3);
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    SampledMoments sums;
+    loops.add_moments(e.data(), x.data(), 2, kColumns, sums);
+    Lanes pairs[kNoiseSamples] = {};
+    loops.add_pairs(e.data(), other.data(), 3, 12, pairs);
+    for (int a = 0; a < kNoiseSamples; ++a) {
+      float along = 0, summed = 0;
+      for (size_t i = 0; i < kColumns; ++i) along += e[i][a] * 2 * x[i], summed += e[i][a] * 2;
+      EXPECT_EQ(sums.along[a], along);
+      EXPECT_EQ(sums.summed[a], summed);
+      for (int b = 0; b < kNoiseSamples; ++b) {
+        float gram = 0, pair = 0;
+        for (size_t i = 0; i < kColumns; ++i) gram += e[i][b] * 2 * (e[i][a] * 2);
+        for (size_t i = 0; i < 12; ++i) pair += e[3 * i][a] * other[3 * i][b];
+        EXPECT_EQ(sums.gram[a][b], gram) << loops.instruction_set;
+        EXPECT_EQ(pairs[a][b], pair);
+      }
+    }
+  }
+}
+
+}  // namespace sampled_loops_test
+}  // namespace assay
