@@ -38,9 +38,9 @@ OriginKind = Literal[
 ]
 Source = Literal["", "input", "literal", "unwritten-memory", "beyond"]
 RacingPairKind = Literal[
-    "race", "warp-race", "unwritten-branch", "unwritten-address", "unwritten-output", "unwritten-tensor-core",
-    "never-written", "out-of-bounds", "index-wrap", "async-copy-race", "wgmma-race", "bulk-copy-race", "proxy-fence",
-    "mbarrier-phase"
+    "race", "warp-race", "ended-block", "unwritten-branch", "unwritten-address", "unwritten-output",
+    "unwritten-tensor-core", "never-written", "out-of-bounds", "index-wrap", "async-copy-race", "wgmma-race",
+    "bulk-copy-race", "proxy-fence", "mbarrier-phase"
 ]
 Check = Literal["races", "unwritten", "bounds", "wrap", "async"]
 Quantity = Literal["argument", "result"]
