@@ -30,9 +30,9 @@ TEST(Formula, AFaultFarBelowTheBoundIsSeen) {
   EXPECT_EQ(wrong.violation, 1);
   EXPECT_EQ(wrong.worst.element, "o[t=2]");
   const double size = std::sqrt(30.0 / 4);
-  EXPECT_DOUBLE_EQ(wrong.worst.allowed, 1e-9 + 1e-12 + (3 + 3e-7) * 0x1p-53 + 0x1p-44 * size);
+  EXPECT_DOUBLE_EQ(wrong.worst.allowed, 1e-9 + 1e-12 + (3 + 3e-7) * (0x1p-53 + 0x1p-44));
   EXPECT_NEAR(wrong.max_difference, 3e-7 / size, 1e-15);
-  EXPECT_DOUBLE_EQ(wrong.max_allowed, (1e-9 + 1e-12 + 4 * 0x1p-53) / size + 0x1p-44);
+  EXPECT_DOUBLE_EQ(wrong.max_allowed, (1e-9 + 1e-12 + 4 * (0x1p-53 + 0x1p-44)) / size);
 }
 
 TEST(Formula, SlackAndRadiusAreAllowed) {
@@ -46,11 +46,14 @@ TEST(Formula, WhatDoublesMakeOfAnOutputsSizeIsAllowed) {
   ReferenceOutput enclosed = four_elements();
   enclosed.rad.assign(4, 0);
   const double unit = 0x1p-44 * size_of(enclosed);
-  const auto violations = [&](double off) {
-    return compare_formula(kLike, {{1 + off * unit, 2, 3, 4}, {0, 0, 0, 0}}, enclosed).violation;
+  const auto violations = [&](double off, double of_largest) {
+    return compare_formula(kLike, {{1 + off * unit, 2, 3, 4 + of_largest * 0x1p-42}, {0, 0, 0, 0}}, enclosed)
+        .violation;
   };
-  EXPECT_EQ(violations(0.99), 0);
-  EXPECT_EQ(violations(1.01), 1);
+  EXPECT_EQ(violations(0.99, 0), 0);
+  EXPECT_EQ(violations(1.01, 0), 1);
+  EXPECT_EQ(violations(0, 0.99), 0);  // the largest is more than the root mean square
+  EXPECT_EQ(violations(0, 1.01), 1);
 }
 
 TEST(Formula, WhatNoShadowFollowsIsCountedAndNotJudged) {

@@ -11,7 +11,7 @@ constexpr double kSmallestNormal = 0x1p-126;
 
 /// The exact value is one double: rounded once, when it was put together.
 constexpr double kRoundoff = 0x1p-53;
-/// Of the output's size.
+/// Of the output's size, and of an element that is larger.
 constexpr double kOfDoubles = 0x1p-44;
 
 /// What that makes of the output: the declared underflow, without the rounding of the output to its format.
@@ -32,7 +32,8 @@ double size_of(const ReferenceOutput& reference) {
 
 double allowed_difference(const Tensor& like, const vm::ExactOutput& exact, const ReferenceOutput& reference,
                           double size, size_t element) {
-  const double rounding = std::fabs(exact.value[element]) * kRoundoff + kOfDoubles * size;
+  const double value = std::fabs(exact.value[element]);
+  const double rounding = value * kRoundoff + kOfDoubles * std::fmax(size, value);
   return reference.rad[element] + exact.slack[element] + rounding + underflow_of(like, reference, element);
 }
 

@@ -2,7 +2,8 @@
 //   the reference's radius,
 //   the exact run's slack (src/base/vm/exact_run.cpp: the shadow's own rounding, constants, series that end),
 //   what both were computed by: doubles, whose roundings repeat and add up where tokens or keys repeat each
-//     other; 2^-44 of the output's root mean square is some hundred of them in one direction,
+//     other; 2^-44 of the output's root mean square, or of a larger element, is some hundred of them in one
+//     direction,
 //   what underflows: fp32's smallest normal number, and the declared underflow as it reaches the output.
 #pragma once
 #include "reference/operator.h"
