@@ -20,7 +20,7 @@ from typing import Any, Callable, Sequence
 
 import numpy
 
-from . import driver_launches, machine
+from . import driver_launches, machine, stacks
 from .errors import BadInput
 
 #: Formats that launch files have, with NumPy's integers of that width and the bits of an infinity.
@@ -207,7 +207,7 @@ class capture:
         driver_launches.wait()
         self.after(before, None)
 
-    def _triggered(self, pending: Any, launching: machine.Launching, stack: list[_Place]) -> bool:
+    def _triggered(self, pending: Any, launching: machine.Launching, stack: list[stacks.Place]) -> bool:
         before = _Before(Captured(pending.kernel.name, pending.number), launching, stack=_own(stack))
         for storage in launching.storages:
             storage.turned = True
@@ -417,36 +417,10 @@ def _bytes_of(value: bytes, begin: int, end: int) -> list[dict[str, Any]]:
 
 def _program_stack() -> list[list[Any]]:
     """[file, line, function] of the calling program's frames, outermost first."""
-    return _own(places(frames()))
+    return _own(stacks.places(stacks.frames()))
 
 
-_Frame = tuple[Any, int, dict[str, Any]]
-#: The code's file, line, function, module.
-_Place = tuple[str, int, str, str]
-
-
-def frames() -> list[_Frame]:
-    """(code, place in it, the module's names) of the calling frames, innermost first: what costs least to ask."""
-    found = []
-    frame: Any = sys._getframe(1)
-    while frame is not None and len(found) < 60:
-        found.append((frame.f_code, frame.f_lasti, frame.f_globals))
-        frame = frame.f_back
-    return found
-
-
-def places(stack: list[_Frame]) -> list[_Place]:
-    return [(code.co_filename, _line(code, at), code.co_name, names.get("__name__", "")) for code, at, names in stack]
-
-
-def _line(code: Any, at: int) -> int:
-    for begin, end, line in code.co_lines():
-        if begin <= at < end and line is not None:
-            return int(line)
-    return int(code.co_firstlineno)
-
-
-def _own(stack: list[_Place], depth: int = 20) -> list[list[Any]]:
+def _own(stack: list[stacks.Place], depth: int = 20) -> list[list[Any]]:
     found: list[list[Any]] = []
     for file, line, function, module in stack:
         if module == "__channelexec__" or len(found) == depth:  # in a worker of pytest-xdist what called it is execnet's

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque, namedtuple
 
-from assay import _tensors, cuda_driver, machine
+from assay import _tensors, cuda_driver, machine, stacks
 from assay.triton import judging, taps
 
 _ALIGNED = 512
@@ -230,12 +230,10 @@ def _larger(torch, memory, nbytes):
 def _stacks(torch):
     """(what notes the stack of this thread, what makes (file, line, function, module) of that): torch's own way costs a fifth of
     asking frame by frame."""
-    from assay import capturing
-
     profiler = getattr(torch._C, "_profiler", None)
     gather, symbolize = getattr(profiler, "gather_traceback", None), getattr(profiler, "symbolize_tracebacks", None)
     if gather is None or symbolize is None:
-        return capturing.frames, capturing.places
+        return stacks.frames, stacks.places
 
     def places(stack):
         modules = {getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}
