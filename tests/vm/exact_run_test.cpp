@@ -435,6 +435,19 @@ TEST(ExactRun, OnlyALiteralRoundsByBeingAdded) {
   }
 }
 
+TEST(ExactRun, WhatItsHighHalfLeavesOfANumberIsNothing) {
+  const TensorMap given = inputs();
+  for (const char* take : {"shl.b32 %b2, %b1, 16;", "and.b32 %b2, %b1, 0xffff0000;"}) {
+    const ExactOutput o = exact_of(program_of(
+        std::string("ex2.approx.ftz.f32 %f1, %x; cvt.rn.bf16.f32 %h1, %f1; mov.b32 %b1, {%h1, %h1};") + take +
+        "mov.b32 %f2, %b2; sub.rn.f32 %r, %f1, %f2;"));
+    for (size_t t = 0; t < 32; ++t) {
+      const double x = given.at("x").value(static_cast<int64_t>(t));
+      EXPECT_LE(std::fabs(o.value[t]), 0x1p-58 * std::exp2(x)) << take << t;
+    }
+  }
+}
+
 TEST(ExactRun, EqualHalvesOfOneWordKeepTheirOwnShadows) {
   // Two products whose bf16 are mostly equal, packed by integer work, and the high one taken out again.
   const std::string packed = R"(

@@ -198,7 +198,8 @@ void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
         halves_of(other_kind_) == 1 && (registers(warp).kind[cell(op.s[0], 1, lane)] != ErrorKind::none ||
                                         registers(warp).kind[cell(op.s[1], 1, lane)] != ErrorKind::none);
     if (upper || !std::isfinite(other.bound[i])) return;
-    selected_ |= 1u << lane, other_[i] = other.value[i] + other.error[i], other_bound_[i] = other.bound[i];
+    selected_ |= 1u << lane;
+    other_[i] = other.value[i], other_error_[i] = other.error[i], other_bound_[i] = other.bound[i];
   });
 }
 void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
@@ -212,7 +213,8 @@ void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
     for (int half = 0; half < 2; ++half) cells.kind[cell(op.d, half, lane)] = ErrorKind::none;
     for (int half = 1; half < halves_of(other_kind_); ++half)
       cells.kind[cell(op.d, half, lane)] = ErrorKind::tail;
-    cells.kind[at] = other_kind_, cells.error[at] = other_[i] - values[i], cells.bound[at] = other_bound_[i];
+    cells.kind[at] = other_kind_, cells.bound[at] = other_bound_[i];
+    cells.error[at] = (other_[i] - values[i]) + other_error_[i];
     for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = 0;
   });
 }

@@ -67,7 +67,7 @@ void ErrorTrace::set_sign(Cells& cells, size_t at, double from, double made, boo
   const double exact = from + cells.error[at];
   double turns = std::signbit(from) != std::signbit(made) ? -1 : 1;
   if (fixed && std::signbit(exact) != std::signbit(from)) turns = -turns;
-  cells.error[at] = turns * exact - made;
+  cells.error[at] = turns * cells.error[at] + (turns * from - made);  // not of `exact`, which is rounded
   for (int p = 0; p < plan_.parts && turns < 0; ++p) {
     double& part = cells.part(p)[at];
     part = -part;
