@@ -19,6 +19,9 @@ import importlib
 import json
 import os
 import pathlib
+import re
+import shutil
+import subprocess
 import tempfile
 
 
@@ -31,11 +34,12 @@ class Births:
     def __init__(self, library: ctypes.CDLL):
         self._library = library
         library.assay_watch_ptx.restype = library.assay_watch_result.restype = ctypes.c_char_p
-        library.assay_watch_ptx.argtypes = [ctypes.c_char_p]
+        library.assay_watch_ptx.argtypes = [ctypes.c_char_p, ctypes.c_int]
 
-    def watched(self, ptx: str) -> str:
-        """PTX with the watch in it, for this process alone; as it was where it cannot be watched."""
-        return self._library.assay_watch_ptx(ptx.encode()).decode()
+    def watched(self, ptx: str, marks_cold: bool = False) -> str:
+        """PTX with the watch in it, for this process alone; as it was where it cannot be watched. `marks_cold`: as PTX 9.0, whose
+        compilers (CUDA 13.0 and later) lay the watch's code out behind the kernel's own."""
+        return self._library.assay_watch_ptx(ptx.encode(), marks_cold).decode()
 
     def launching(self, *_ignored):
         """Before a launch."""
@@ -61,13 +65,41 @@ def load(path: str | None = None) -> Births:
     return Births(ctypes.CDLL(path or os.environ.get("ASSAY_WATCH_LIBRARY") or found))
 
 
-def _hooked(births: Births, make_cubin):
+def _hooked(births: Births, make_cubin, marks_cold: bool):
     """Triton's step from PTX to machine code, with the watch put in before."""
 
     def make(self, source, metadata, *rest, **named):
-        return make_cubin(self, births.watched(source), metadata, *rest, **named)
+        return make_cubin(self, births.watched(source, marks_cold), metadata, *rest, **named)
 
     return make
+
+
+def _driver_version() -> int:
+    """13000 for CUDA 13.0; 0 without a driver."""
+    version = ctypes.c_int(0)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    return version.value
+
+
+def _version_of(assembler: str) -> int:
+    """As _driver_version, of a ptxas; 0 where it cannot be asked."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        said = subprocess.run([assembler, "--version"], capture_output=True, text=True, timeout=20).stdout
+        if found := re.search(r"release (\d+)\.(\d+)", said):
+            return 1000 * int(found[1]) + 10 * int(found[2])
+    return 0
+
+
+def _assembler_of_ptx_9(triton_folder: pathlib.Path) -> str:
+    """A ptxas of CUDA 13.0 or later whose code the driver takes: the one named by TRITON_PTXAS_PATH if any, else Triton's, else the
+    toolkit's; "" where there is none."""
+    folder = triton_folder / "backends" / "nvidia" / "bin"
+    named = os.environ.get("TRITON_PTXAS_PATH")
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    found = [named] if named else [folder / "ptxas", folder / "ptxas-blackwell", shutil.which("ptxas"), f"{toolkit}/bin/ptxas"]
+    driver = _driver_version()
+    return next((str(path) for path in found if path and 13000 <= _version_of(str(path)) <= driver), "")
 
 
 @contextlib.contextmanager
@@ -82,7 +114,10 @@ def watch(library: str | None = None):
     # The buffer's address stands in the code: kernels of other processes must not be found, nor these by others.
     with tempfile.TemporaryDirectory(prefix="assay-watch-") as cache, contextlib.ExitStack() as undo:
         undo.callback(_set_variable("TRITON_CACHE_DIR", cache))
-        backend.make_cubin = _hooked(births, make_cubin)
+        assembler = _assembler_of_ptx_9(pathlib.Path(importlib.import_module("triton").__file__).parent)
+        if assembler:
+            undo.callback(_set_variable("TRITON_PTXAS_PATH", assembler))
+        backend.make_cubin = _hooked(births, make_cubin, bool(assembler))
         undo.callback(setattr, backend, "make_cubin", make_cubin)
         if hasattr(enter, "add"):
             enter.add(births.launching)

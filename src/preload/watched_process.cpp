@@ -26,6 +26,16 @@ json options_from_environment() {
   return text && *text ? json::parse(text) : json::object();
 }
 
+/// The driver's compiler takes PTX 9.0 from CUDA 13.0 on.
+bool driver_marks_cold() {
+  static const bool known = [] {
+    int version = 0;
+    const auto ask = reinterpret_cast<int (*)(int*)>(next_function("cuDriverGetVersion"));
+    return ask && ask(&version) == 0 && version >= 13000;
+  }();
+  return known;
+}
+
 bool is_ptx(const char* text) {
   return std::strncmp(text, "//", 2) == 0 || std::strncmp(text, ".version", 8) == 0 || text[0] == '\n';
 }
@@ -56,12 +66,14 @@ WatchedProcess::~WatchedProcess() {
   write_result();
 }
 
-std::string WatchedProcess::watched(const std::string& text, const std::string& path) {
+std::string WatchedProcess::watched(const std::string& text, const std::string& path, bool marks_cold) {
   const std::lock_guard lock(mutex_);
   if (!buffer_) return text;
   try {
     auto parsed = std::make_shared<ptx::Module>(ptx::parse_functions(text, path));
-    watch::WatchedText made = watch::rewritten(text, *parsed, watch_, sites_);
+    watch::WatchOptions options = watch_;
+    options.marks_cold_code = marks_cold;
+    watch::WatchedText made = watch::rewritten(text, *parsed, options, sites_);
     const auto more = static_cast<int32_t>(made.sites.size());
     const size_t bytes = watch::buffer_bytes(static_cast<uint64_t>(sites_ + more));
     if (bytes > kMostBytes) {
@@ -84,14 +96,16 @@ const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
   if (fat_binary_bytes(image)) {
     std::vector<std::byte> made = with_texts(
-        image, [&](const std::string& text, const std::string& path) { return watched(text, path); });
+        image, [&](const std::string& text, const std::string& path) {
+          return watched(text, path, driver_marks_cold());
+        });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
     return images_.emplace_back(std::move(made)).data();
   }
   const char* const text = static_cast<const char*>(image);
   if (!is_ptx(text)) return ++left_out_, nullptr;
-  std::string made = watched(text, "module");
+  std::string made = watched(text, "module", driver_marks_cold());
   const std::lock_guard lock(mutex_);
   return texts_.emplace_back(std::move(made)).c_str();
 }

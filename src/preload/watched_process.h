@@ -21,8 +21,9 @@ class WatchedProcess {
   static WatchedProcess& get();
   ~WatchedProcess();
 
-  /// PTX text as the device is to get it; the text itself where it cannot be watched.
-  std::string watched(const std::string& text, const std::string& path);
+  /// PTX text as the device is to get it; the text itself where it cannot be watched. `marks_cold`:
+  /// WatchOptions::marks_cold_code.
+  std::string watched(const std::string& text, const std::string& path, bool marks_cold);
   /// An image as cuModuleLoadData takes it: PTX text or a fat binary; null: it goes on as it is.
   const void* watched_image(const void* image);
   /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its PTX

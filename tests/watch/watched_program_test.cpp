@@ -66,6 +66,44 @@ TEST(WatchedProgram, NotesWhatTheTraceSees) {
   }
 }
 
+WatchedText of_text(const std::string& body, const WatchOptions& options, const char* version = "8.7") {
+  const std::string text = std::string("// a comment with .version 1.0\n.version ") + version +
+                           "\n.target sm_90\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<4>;\n" +
+                           body + "ret;\n}\n";
+  return rewritten(text, ptx::parse(text, "f.ptx"), options);
+}
+
+// Compilers set labels for line tables around every inlined call.
+TEST(WatchedProgram, LabelsWhereNoBranchLeadsEndNoSegment) {
+  const std::string one = "mul.rn.f32 %f1, %f0, %f0;\n", two = "mul.rn.f32 %f2, %f1, %f0;\n";
+  const WatchedText plain = of_text(one + two, {}), labelled = of_text(one + "$L__tmp1:\n" + two, {}),
+                    entered = of_text(one + "$again:\n" + two + "bra $again;\n", {});
+  EXPECT_EQ(labelled.counts.added, plain.counts.added);
+  EXPECT_GT(entered.counts.added, plain.counts.added);
+}
+
+TEST(WatchedProgram, ColdCodeIsMarkedForCompilersThatKnowIt) {
+  const std::string body = "mul.rn.f32 %f1, %f0, %f0;\n";
+  WatchOptions cold;
+  cold.marks_cold_code = true;
+  const auto without = [](std::string text, const std::string& piece) {
+    for (size_t at; (at = text.find(piece)) != text.npos;) text.erase(at, piece.size());
+    return text;
+  };
+  const std::string aside = "\t.pragma \"frequency 1\";\n", back = "\t.pragma \"frequency 1000000\";\n";
+  for (const char* version : {"7.0", "8.7", "9.0", "9.4"}) {
+    const std::string made = of_text(body, cold, version).ptx, plain = of_text(body, {}, version).ptx;
+    EXPECT_NE(made.find("_born:\n" + aside), made.npos) << made;
+    EXPECT_NE(made.find("_back:\n" + back), made.npos) << made;
+    const std::string expected = std::string(version) < "9" ? "9.0" : version;
+    EXPECT_NE(made.find("\n.version " + expected + "\n"), made.npos) << made;
+    std::string same = without(without(made, aside), back);
+    same.replace(same.find("\n.version "), 10 + expected.size(), "\n.version " + std::string(version));
+    EXPECT_EQ(same, plain);
+  }
+  EXPECT_EQ(of_text(body, cold, "6.5").ptx, of_text(body, {}, "6.5").ptx);
+}
+
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {
   const std::string text =
       ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "

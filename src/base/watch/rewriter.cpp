@@ -69,7 +69,7 @@ class FunctionRewriter {
  public:
   FunctionRewriter(std::string_view text, const ptx::Module& module, int32_t function,
                    std::vector<Extent> extents, size_t from, const WatchOptions& options, WatchedText& made,
-                   int32_t first_site)
+                   int32_t first_site, bool marks_cold)
       : text_(text),
         f_(module.functions[static_cast<size_t>(function)]),
         number_(function),
@@ -79,7 +79,7 @@ class FunctionRewriter {
         made_(made),
         first_site_(first_site),
         ranges_(f_),
-        segment_(f_, registers_, accumulators_) {}
+        segment_(f_, registers_, accumulators_, marks_cold) {}
 
   void run(Insertions& insertions) {
     find_scopes();
@@ -140,9 +140,16 @@ class FunctionRewriter {
     return !is_name(before) && before != '.' && !is_name(after);
   }
 
+  /// Where branches lead. Most labels of compilers stand for line tables alone, one per inlined call.
   void find_blocks() {
     starts_.assign(f_.body.size() + 1, false);
-    for (const auto& [name, at] : f_.labels) starts_[static_cast<size_t>(at)] = true;
+    for (const ptx::Instruction& in : f_.body)
+      for (const ptx::Operand& operand : in.operands) mark_targets(operand);
+  }
+  void mark_targets(const ptx::Operand& operand) {
+    if (operand.kind == ptx::Operand::Kind::label && operand.target >= 0)
+      starts_[static_cast<size_t>(operand.target)] = true;
+    for (const ptx::Operand& element : operand.elements) mark_targets(element);
   }
 
   void find_uses() {
@@ -313,7 +320,7 @@ class FunctionRewriter {
   Code aside_;
   size_t opening_ = 0, closing_ = 0;
   std::vector<int> depth_;         ///< by instruction; 1: the function's own scope
-  std::vector<bool> starts_;       ///< a label stands before it
+  std::vector<bool> starts_;       ///< a branch leads there
   std::vector<int32_t> last_use_;  ///< by register, in the order of the text
   std::vector<bool> scoped_;       ///< by register: named in inner scopes alone
   std::vector<vm::TextSignature> signatures_;
@@ -337,6 +344,21 @@ bool is_older(const ptx::Module& module) {
   return architecture < 70 || std::atof(module.version.c_str()) < 6.3;
 }
 
+bool is_at_least(const ptx::Module& module, double version) {
+  return std::atof(module.version.c_str()) >= version;
+}
+
+/// The text, of PTX 9.0 where it was of an earlier one.
+std::string raised(std::string text, const ptx::Module& module) {
+  if (is_at_least(module, 9)) return text;
+  size_t at = text.npos;
+  each_character(text, 0, text.size(), [&](size_t i, char c) {
+    if (c == '.' && text.compare(i, 8, ".version") == 0) at = text.find(module.version, i);
+    return at == text.npos;
+  });
+  return at == text.npos ? text : text.replace(at, module.version.size(), "9.0");
+}
+
 }  // namespace
 
 WatchedText rewritten(std::string_view text, const ptx::Module& module, const WatchOptions& options,
@@ -355,6 +377,7 @@ WatchedText rewritten(std::string_view text, const ptx::Module& module, const Wa
   insertions.add(behind_header(text), fmt::format("\n.visible .global .align 8 .u64 {} = {};\n",
                                                   kBufferVariable, options.buffer_address));
   size_t from = 0;
+  const bool marks_cold = options.marks_cold_code && is_at_least(module, 7);
   for (size_t f = 0; f < module.functions.size(); ++f) {
     const ptx::Function& function = module.functions[f];
     if (function.body.empty()) continue;
@@ -366,11 +389,12 @@ WatchedText rewritten(std::string_view text, const ptx::Module& module, const Wa
     }
     const size_t last = extents.back().end;
     FunctionRewriter(text, module, static_cast<int32_t>(f), std::move(extents), from, options, made,
-                     first_site)
+                     first_site, marks_cold)
         .run(insertions);
     from = last;
   }
   made.ptx = insertions.into(text);
+  if (marks_cold) made.ptx = raised(std::move(made.ptx), module);
   return made;
 }
 

@@ -149,6 +149,11 @@ void Segment::cover() {
   }
 }
 
+/// Of the basic block that begins here, beside others.
+void Segment::mark_frequency(int times, Code& code) const {
+  if (marks_cold_) code.text += fmt::format("\t.pragma \"frequency {}\";\n", times);
+}
+
 void Segment::finish(const std::string& name, bool inside, Code& test_code, Code& aside) {
   cover();
   accumulators_.emit(test_code);
@@ -162,6 +167,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   Code& code = inside ? test_code : aside;
   const int64_t before = code.instructions;
   if (!inside) code.label(away);
+  mark_frequency(1, code);
   begin_births(code);
   for (size_t i = 0; i < items_.size(); ++i) {
     const auto number = static_cast<int>(i);
@@ -180,6 +186,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
     code.instructions = before;
   }
   test_code.label(back);
+  mark_frequency(1'000'000, test_code);
   items_.clear(), states_.clear();
   forget();
   whole_warp_ = false;

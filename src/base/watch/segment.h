@@ -23,8 +23,10 @@ struct Multiplication {
 
 class Segment {
  public:
-  Segment(const ptx::Function& function, AddedRegisters& registers, Accumulators& accumulators)
-      : function_(function), registers_(registers), accumulators_(accumulators) {}
+  /// `marks_cold`: the code aside is said to run seldom (WatchOptions::marks_cold_code).
+  Segment(const ptx::Function& function, AddedRegisters& registers, Accumulators& accumulators,
+          bool marks_cold)
+      : function_(function), registers_(registers), accumulators_(accumulators), marks_cold_(marks_cold) {}
 
   bool empty() const { return items_.empty() && states_.empty(); }
   void forget() { values_.clear(), current_.clear(), origin_.clear(); }
@@ -104,6 +106,7 @@ class Segment {
     std::string guard;  ///< "@%p1 ", "@!%p1 " or nothing
   };
   std::string test(Code&);
+  void mark_frequency(int times, Code&) const;
   void fold_floats(const std::vector<Folded>&, const std::string& found, bool first, Code&);
   void fold_doubles(const std::vector<Folded>&, const std::string& found, bool first, Code&);
   void fold_halves(const std::vector<Folded>&, ptx::Type, const std::string& found, bool first, Code&);
@@ -143,6 +146,7 @@ class Segment {
   const ptx::Function& function_;
   AddedRegisters& registers_;
   Accumulators& accumulators_;
+  const bool marks_cold_;
   std::vector<Value> values_;
   std::vector<Item> items_;
   std::vector<Part> states_;
