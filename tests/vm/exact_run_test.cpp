@@ -265,6 +265,19 @@ TEST(ExactRun, ATurnedSelectionGivesWhatRealNumbersSelect) {
   expect_squares(o);
 }
 
+TEST(ExactRun, ATurnedSelectionMayBeOffByTheConstantsOfWhatItGives) {
+  const ExactOutput o = exact_of(program_of(
+      "mul.rn.f32 %f1, %x, %x; mov.b32 %b1, %f1; and.b32 %b1, %b1, 0xffff0000; mov.b32 %f2, %b1;"
+      "sub.rn.f32 %f3, %f1, 0f35800000; setp.gt.f32 %p1, %f3, %f2;"
+      "mul.rn.f32 %f2, %f2, 0f3FB8AA3B; mul.rn.f32 %f3, %f3, 0f3FB8AA3B; selp.f32 %r, %f3, %f2, %p1;"));
+  const TensorMap given = inputs();
+  for (size_t t = 0; t < 32; ++t) {
+    const double x = given.at("x").value(static_cast<int64_t>(t)), expected = x * x * std::numbers::log2e;
+    EXPECT_LE(std::fabs(o.value[t] - expected), o.slack[t]) << t;
+    EXPECT_LE(o.slack[t], 0x1p-22 * expected) << t;
+  }
+}
+
 /// Ways on which the bits of %f1 = x * x, or of its bf16 in %h1, reach %r unchanged or rounded: the exact
 /// value is x * x still, or nothing is said.
 struct Way {

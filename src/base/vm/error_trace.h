@@ -265,7 +265,8 @@ class ErrorTrace : public PlainTrace {
   bool astray_ = false;     ///< the block on real numbers would have gone another way
   uint32_t unchanged_ = 0;  ///< lanes in which the running op gives the same on exact operands
   uint32_t selected_ = 0;   ///< lanes in which the running selection should give the other operand,
-  std::array<double, 32> other_, other_error_, other_bound_;  ///< and that, its error and bound
+  std::array<double, 32> other_, other_error_, other_bound_;  ///< and that, its error and bound,
+  std::vector<std::array<double, 32>> other_parts_;           ///< and its parts
   ErrorKind other_kind_ = ErrorKind::none;
   Cells scratch_;  ///< on their way from register to register
   struct Fragments;

@@ -188,6 +188,7 @@ void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
         if (is_shadowed(registers(warp).kind[cell(slot, 0, lane)]))
           other_kind_ = registers(warp).kind[cell(slot, 0, lane)];
   if (other_kind_ == ErrorKind::none || ptx::is_packed(op.row->result) || halves_of(other_kind_) == 4) return;
+  other_parts_.resize(static_cast<size_t>(plan_.parts));
   Operand &a = operands_[0], &b = operands_[1];
   gather(warp, op.s[0], 0, other_kind_, true, a);
   gather(warp, op.s[1], 0, other_kind_, true, b);
@@ -200,6 +201,7 @@ void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
     if (upper || !std::isfinite(other.bound[i])) return;
     selected_ |= 1u << lane;
     other_[i] = other.value[i], other_error_[i] = other.error[i], other_bound_[i] = other.bound[i];
+    for (size_t p = 0; p < other_parts_.size(); ++p) other_parts_[p][i] = other.part[p][i];
   });
 }
 void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
@@ -215,7 +217,7 @@ void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
       cells.kind[cell(op.d, half, lane)] = ErrorKind::tail;
     cells.kind[at] = other_kind_, cells.bound[at] = other_bound_[i];
     cells.error[at] = (other_[i] - values[i]) + other_error_[i];
-    for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = 0;
+    for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = other_parts_[static_cast<size_t>(p)][i];
   });
 }
 
