@@ -4,8 +4,8 @@
     python bench/training_step.py                    needs PyTorch, Triton, flash-linear-attention and assay
 
 Layers of flash-linear-attention's GatedLinearAttention with an MLP each, AdamW, bf16; forward, backward and the optimiser's
-step, between two synchronisations. Every autotuned kernel takes its first configuration, with the watch and without, so that
-the same kernels are compared and minutes of tuning are spared. Modes are processes of their own on the same card, since the
+step, between two synchronisations. Every autotuned kernel takes its first configuration of four warps, with the watch and
+without, so that the same kernels are compared and minutes of tuning are spared (with two warps ptxas spills kilobytes of some). Modes are processes of their own on the same card, since the
 watch must be there when kernels are compiled: they compile side by side, and measure one after the other. Kernels' times are
 the profiler's.
 """
@@ -50,7 +50,7 @@ def model_of(layers, hidden, heads, length, batch):
 
 
 def first_configurations():
-    """Of all kernels of flash-linear-attention that are imported."""
+    """Of all kernels of flash-linear-attention that are imported: those of four warps, where there are any."""
     from triton.runtime.autotuner import Autotuner
 
     for module in list(sys.modules.values()):
@@ -58,7 +58,7 @@ def first_configurations():
             while value is not None and not isinstance(value, Autotuner):
                 value = getattr(value, "fn", None)
             if isinstance(value, Autotuner):
-                value.configs = value.configs[:1]
+                value.configs = ([config for config in value.configs if config.num_warps == 4] or value.configs)[:1]
 
 
 def milliseconds(step, count):

@@ -16,7 +16,7 @@
 namespace assay::watch {
 
 struct WatchOptions {
-  int kept_registers = 24;
+  int kept_registers = 40;
   /// Whoever compiles the text knows PTX ISA 9.0: code that runs only where something is not finite is marked
   /// by .pragma "frequency" (chapter 12 there), and then laid out behind the program's own instead of between.
   /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are.
