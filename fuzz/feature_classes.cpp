@@ -128,7 +128,7 @@ std::string direction_name(const Case& c, const Operator&) {
   return std::string(name_of(c.direction));
 }
 
-void draw_direction(Case& c, const Target&, const std::string& name) {
+void draw_named_direction(Case& c, const Target&, const std::string& name) {
   c.direction = direction_of(name);
   c.final_state_gradient = runs_backward(c) && chance(50);
 }
@@ -170,7 +170,7 @@ Names presence_names(const Kernel& kernel, const Operator& op) {
   return names;
 }
 
-void draw_presence(Case& c, const Target& target, const std::string& name) {
+void draw_named_presence(Case& c, const Target& target, const std::string& name) {
   const std::vector<ArgumentSpec> inputs = inputs_of(c, target.op);
   Case at;
   at.direction = c.direction;
@@ -277,8 +277,8 @@ const std::vector<Feature>& features() {
       {"V", 'V', &size_names<'V'>, &size_name<'V', &Case::V>, &draw_size<'V', &Case::V>},
       {"M", 'M', &size_names<'M'>, &size_name<'M', &Case::M>, &draw_size<'M', &Case::M>},
       {"formats", 0, &format_names, &format_name, &draw_format},
-      {"direction", 0, &direction_names, &direction_name, &draw_direction},
-      {"present", 0, &presence_names, &presence_name, &draw_presence},
+      {"direction", 0, &direction_names, &direction_name, &draw_named_direction},
+      {"present", 0, &presence_names, &presence_name, &draw_named_presence},
       {"decay", 0, &decay_names, &decay_name, &draw_profile},
       {"values", 0, &value_names, &value_name, &draw_values_of},
       {"layout", 0, &layout_names, &layout_name, &draw_layout_of},

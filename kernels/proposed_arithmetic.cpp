@@ -20,7 +20,7 @@ using nlohmann::json;
 /// One token after the other; dg as libraries sum it, q dq - k dk over the tokens from its own to the end:
 /// dq and dk are sums of V products with the scale, (V + 2) 2^-24 each, their products with q and k round
 /// once, T terms are added.
-constexpr const char* kRecurrent = R"({
+constexpr const char* kRecurrentText = R"({
   "preset": "fp32-recurrent",
   "backward": {"gate_sums": "(V + T + 4) * 2^-24"}
 })";
@@ -45,12 +45,12 @@ struct OperatorRow {
   const char *chunked, *recurrent;
 };
 constexpr OperatorRow kOperatorRows[] = {
-    {"gla", "triton-chunk", kRecurrent},
-    {"simple_gla", "triton-chunk", kRecurrent},
-    {"retention", "triton-chunk", kRecurrent},
-    {"lightning_attn", "triton-chunk", kRecurrent},
-    {"linear_attn", "triton-chunk", kRecurrent},
-    {"rwkv6", "triton-chunk", kRecurrent},
+    {"gla", "triton-chunk", kRecurrentText},
+    {"simple_gla", "triton-chunk", kRecurrentText},
+    {"retention", "triton-chunk", kRecurrentText},
+    {"lightning_attn", "triton-chunk", kRecurrentText},
+    {"linear_attn", "triton-chunk", kRecurrentText},
+    {"rwkv6", "triton-chunk", kRecurrentText},
     {"delta_rule", "triton-delta-chunk", kRuleRecurrent},
     {"gated_delta_rule", "triton-delta-chunk", kRuleRecurrent},
     {"kda", "triton-kda-chunk", kRuleRecurrent},

@@ -69,7 +69,7 @@ double own_underflow(const SliceInputs& x) {
   return product * terms * terms * static_cast<double>(x.K) * static_cast<double>(x.V);
 }
 
-bool finite(const SliceInputs& x) {
+bool finite_inputs(const SliceInputs& x) {
   for (const auto* values : {&x.q, &x.k, &x.g, &x.v, &x.S0, &x.d_o, &x.dS, &x.bonus})
     if (!std::all_of(values->begin(), values->end(), [](double y) { return std::isfinite(y); })) return false;
   return std::all_of(x.g.begin(), x.g.end(), [](double y) { return y <= 0; });
@@ -155,7 +155,7 @@ void add_gate_sums(const AdjointProblem& f, const Slice& s, const std::vector<Ad
 /// Radii and bounds of a slice whose sums are complete; then the ladder.
 void finish_slice(const AdjointProblem& f, const Slice& s) {
   const SliceInputs x = slice_inputs(f, s);
-  const bool usable = finite(x);
+  const bool usable = finite_inputs(x);
   const AdjointMagnitudes most(x, f.model);
   const double sums = static_cast<double>(f.K() + f.V()), lost = own_underflow(x);
   const std::vector<double> nats = f.model.nats_of(x);
@@ -299,7 +299,7 @@ ReferenceOutput sum_of_rows(const AdjointProblem& f, const ReferenceOutput& part
   return out;
 }
 
-std::string explain(const ReferenceOutput& out) {
+std::string why_wide(const ReferenceOutput& out) {
   const auto overflow = std::count(out.bound.begin(), out.bound.end(), HUGE_VAL);
   const std::string overflowing =
       overflow ? fmt::format(" {} where the kernel's intermediates may overflow;", overflow) : "";
@@ -365,7 +365,7 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
                                          {Gradient::initial_state, &dS0}}) {
     if (output->name.empty()) continue;
     output->roundoff = f.model.roundoff(gradient);
-    if (output->wide) output->undecided = explain(*output);
+    if (output->wide) output->undecided = why_wide(*output);
     result.outputs.push_back(std::move(*output));
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

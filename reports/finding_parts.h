@@ -8,6 +8,8 @@
 
 namespace assay {
 
+constexpr size_t kKernelsInTitle = 3;  ///< where there are more, their number stands there
+
 /// The findings of a fuzz run; of a verification itself, unless it passed.
 std::vector<const nlohmann::json*> findings_in(const nlohmann::json& result);
 /// The rule a finding falls under: its top diagnosis, else the kind of origin, trap or check, else of fault.

@@ -28,12 +28,10 @@ struct Page {
   std::string (*sections)(const json&);
 };
 
-constexpr size_t kNamed = 3;  ///< kernels in a title; more are counted
-
 std::string names_of(const json& kernels) {
   std::string names;
   for (const json& kernel : kernels) names += (names.empty() ? "" : ", ") + exact_decimal(kernel);
-  return kernels.size() <= kNamed ? names : fmt::format("{} kernels", kernels.size());
+  return kernels.size() <= kKernelsInTitle ? names : fmt::format("{} kernels", kernels.size());
 }
 
 std::string fuzz_verdict(const json& run) {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string tiles(const Sweep& sweep) {
+std::string sweep_tiles(const Sweep& sweep) {
   std::string out = "<dl class=\"tiles\">\n";
   const auto tile = [&](std::string_view name, const json& number, bool bad) {
     out += fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", name, bad ? " class=\"bad\"" : "",
@@ -191,7 +191,7 @@ std::string sweep_sections(const json& result) {
   std::string over;
   for (const SweepDimension& d : sweep.dimensions)
     over += fmt::format("{}{} ({} values)", over.empty() ? "" : ", ", d.option, d.values.size());
-  std::string out = tiles(sweep);
+  std::string out = sweep_tiles(sweep);
   out += fmt::format(
       "<dl class=\"facts\"><dt>over</dt><dd>{}</dd><dt>base</dt><dd "
       "class=\"mono\">{}</dd><dt>backend</dt><dd>{}</dd></dl>\n",

@@ -32,7 +32,6 @@ std::string verification_part(const json& v, std::string_view heading) {
   return out;
 }
 
-constexpr size_t kNamed = 3;               ///< kernels in a title; more are counted
 constexpr size_t kFindingsBytes = 30'000;  ///< of findings in full, so that the file stays short
 constexpr size_t kTightnessRows = 120;     ///< of more, the largest of each kernel and format
 
@@ -62,7 +61,7 @@ std::string fuzz_part(const json& run) {
   std::string names;
   const json& kernels = field_of(run, "kernels");
   for (const json& kernel : kernels) names += (names.empty() ? "" : ", ") + code(exact_decimal(kernel));
-  if (kernels.size() > kNamed) names = fmt::format("{} kernels", kernels.size());
+  if (kernels.size() > kKernelsInTitle) names = fmt::format("{} kernels", kernels.size());
   const json& findings = field_of(run, "findings");
   std::string out = fmt::format("# fuzz {}: {}, {} passed, {}, {} undecided, {} out of domain\n\n", names,
                                 counted(count_of(run, "cases"), "case", "cases"), short_field(run, "passed"),

@@ -83,7 +83,7 @@ std::string heading(const json& result, const std::vector<const json*>& findings
 }
 
 /// Rows as far as they fit; then how many more there are.
-std::string rows(const std::vector<std::string>& all, size_t bytes, const char* more) {
+std::string first_rows(const std::vector<std::string>& all, size_t bytes, const char* more) {
   std::string out;
   for (size_t i = 0; i < all.size(); ++i) {
     if (i == kRows || out.size() + all[i].size() > bytes)
@@ -99,7 +99,7 @@ std::string table(const std::vector<const json*>& findings) {
     lines.push_back(fmt::format("| {} | {} | {} | {} |\n", state_of(*v), cell(text_of(*v, "kernel")),
                                 cell(rule_of(*v).name), cell(place_text(*v))));
   return "| | kernel | what | where |\n|---|---|---|---|\n" +
-         rows(lines, kCommentBytes / 3, "| | | and {} more | |\n") + "\n";
+         first_rows(lines, kCommentBytes / 3, "| | | and {} more | |\n") + "\n";
 }
 
 /// `\n\n` inside the element lets the host render Markdown there. A replay line stands in a block with a
@@ -133,7 +133,7 @@ std::string gone_part(const json& result) {
     lines.push_back(fmt::format("- {} {} ({})\n", code(text_of(finding, "kernel")),
                                 escape_markdown(cut(text_of(finding, "cause"))),
                                 escape_markdown(cut(text_of(finding, "outcome")))));
-  return "Gone since the baseline:\n\n" + rows(lines, kCommentBytes / 6, "- and {} more\n") + "\n";
+  return "Gone since the baseline:\n\n" + first_rows(lines, kCommentBytes / 6, "- and {} more\n") + "\n";
 }
 
 }  // namespace

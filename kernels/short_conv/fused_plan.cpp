@@ -15,7 +15,6 @@ namespace {
 using namespace gated;
 
 using rwkv6::bonus_elements, rwkv6::bonus_parts;
-using short_conv::chunk_tokens, short_conv::threads;
 
 KernelLimits short_conv_limits() {
   KernelLimits limits;
@@ -32,7 +31,7 @@ Tensor places_of(const Sequences& sequences) {
   for (int64_t n = 0, row = 0; n < sequences.count; ++n) {
     const auto given = sequences.table.as<int64_t>();
     const int64_t first = given[3 * n], tokens = given[3 * n + 1];
-    for (int64_t begin = 0; begin < tokens; begin += chunk_tokens, ++row) {
+    for (int64_t begin = 0; begin < tokens; begin += short_conv::chunk_tokens, ++row) {
       const int64_t fields[] = {first, tokens, n, begin};
       for (int64_t i = 0; i < 4; ++i) table.as<int64_t>()[4 * row + i] = fields[i];
     }
@@ -43,7 +42,7 @@ Tensor places_of(const Sequences& sequences) {
 class Convolution {
  public:
   Convolution(const ResolvedCase& c, const TensorMap& inputs)
-      : s_(c.sizes), inputs_(inputs), sequences_(sequences_of(c, chunk_tokens)) {
+      : s_(c.sizes), inputs_(inputs), sequences_(sequences_of(c, short_conv::chunk_tokens)) {
     plan_.name = "short_conv.fused";
     require_within(short_conv_limits(), c, plan_.name);
     plan_.outputs = plan_outputs(c);
@@ -77,7 +76,7 @@ class Convolution {
   PointerArgument input(const char* name) const { return input_or_null(inputs_, name); }
   PointerArgument output(const char* name) const { return output_or_null(plan_, name); }
   void launch(const char* function, int64_t parts_of_grid, std::vector<Argument> arguments) {
-    add(function, parts_of_grid * device::blocks_of(s_.V, threads), std::move(arguments));
+    add(function, parts_of_grid * device::blocks_of(s_.V, short_conv::threads), std::move(arguments));
   }
   void add(const char* function, int64_t blocks, std::vector<Argument> arguments) {
     if (blocks == 0) return;
@@ -85,7 +84,7 @@ class Convolution {
     plan_.launches.push_back({.module = plan_.modules.front().name,
                               .function = fmt::format("short_conv_{}", function),
                               .grid = grid_of(blocks, plan_.name),
-                              .block = {static_cast<uint32_t>(threads), 1, 1},
+                              .block = {static_cast<uint32_t>(short_conv::threads), 1, 1},
                               .arguments = std::move(arguments)});
   }
 
@@ -121,10 +120,10 @@ Arithmetic short_conv_arithmetic(const ResolvedCase& c) {
 /// dx and dS_0: at most K fused additions to dS_T or 0. dweight: 64 of a chunk, then a thread adds every 16th
 /// chunk, and four halvings follow.
 AdjointArithmetic short_conv_adjoint_arithmetic(const ResolvedCase& c) {
-  const int64_t chunks = sequences_of(c, chunk_tokens).chunks;
+  const int64_t chunks = sequences_of(c, short_conv::chunk_tokens).chunks;
   AdjointArithmetic a;
   a.adjoint = sum_arithmetic(c);
-  a.value_readout = gamma(static_cast<double>(chunk_tokens));
+  a.value_readout = gamma(static_cast<double>(short_conv::chunk_tokens));
   a.total = gamma(static_cast<double>(device::blocks_of(chunks, bonus_parts)) + 4);
   a.state.output_roundoff = unit_roundoff(c.dtype);
   return a;

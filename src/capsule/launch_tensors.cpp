@@ -67,7 +67,7 @@ const DrawnValues* named_draw(const std::string& name) {
   return found == kDraws.end() ? nullptr : &found->second;
 }
 
-constexpr const char* kForms =
+constexpr const char* kValueForms =
     "write \"normal\", \"positive\", \"uniform\", \"zeros\", \"ones\", \"range\", \"permutation\", a list, "
     "or "
     "one of {\"normal\": [mean, deviation]}, {\"uniform\": [from, to]}, {\"integers\": [from, to]}, "
@@ -76,7 +76,7 @@ constexpr const char* kForms =
 /// {"normal": [0, 2]} and its like.
 DrawnValues drawn_between(const JsonNode& node, const ExpressionScope& scope) {
   node.keys({"normal", "uniform", "integers", "range", "fill"});
-  if (node.size() != 1) node.fail(std::string("says more than one thing; ") + kForms);
+  if (node.size() != 1) node.fail(std::string("says more than one thing; ") + kValueForms);
   if (node.has("fill")) {
     const double x = number_at(node.get("fill", ""), scope);
     return {[x](const RandomStream&, int64_t) { return x; }, {}};
@@ -193,7 +193,7 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
   if (values.is_string() && values.text() == "permutation") return permute(tensor, seed);
   if (values.is_string()) {
     const DrawnValues* const draw = named_draw(values.text());
-    if (!draw) values.fail(fmt::format("\"{}\" are no values; {}", values.text(), kForms));
+    if (!draw) values.fail(fmt::format("\"{}\" are no values; {}", values.text(), kValueForms));
     return fill(made, *draw, seed, large_stay);
   }
   if (values.is_array()) {
@@ -204,7 +204,7 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
     for (size_t i = 0; i < items.size(); ++i) tensor.set(static_cast<int64_t>(i), number_at(items[i], scope));
     return;
   }
-  if (!values.is_object()) values.fail(kForms);
+  if (!values.is_object()) values.fail(kValueForms);
   fill(made, drawn_between(values, scope), seed, large_stay);
 }
 

@@ -34,7 +34,7 @@ namespace assay::cli {
 namespace {
 
 /// Names that choose a defect: its kernel's operator, its kernel, its own ("gla.chunk@S1").
-std::array<std::string, 4> names_of(const Defect& defect) {
+std::array<std::string, 4> given_names_of(const Defect& defect) {
   return {"all", find_kernel(defect.kernel).operator_name, defect.kernel, defect.id()};
 }
 
@@ -43,7 +43,7 @@ std::vector<const Defect*> defects_named(const std::vector<std::string>& names) 
   std::vector<const Defect*> chosen;
   std::set<std::string> known;
   for (const Defect& defect : defects()) {
-    const std::array<std::string, 4> own = names_of(defect);
+    const std::array<std::string, 4> own = given_names_of(defect);
     known.insert(own.begin(), own.end());
     if (std::any_of(own.begin(), own.end(), [&](const std::string& name) {
           return std::count(names.begin(), names.end(), name) > 0;

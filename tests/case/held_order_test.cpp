@@ -37,7 +37,7 @@ GivenInputs fit(const TensorMap& raw, const std::string& layout = "", int64_t he
   return fit_inputs(c, gated_operator(), raw, "x", heads);
 }
 
-std::string refusal(const TensorMap& raw, const std::string& layout = "", int64_t heads = 0) {
+std::string refusal_of(const TensorMap& raw, const std::string& layout = "", int64_t heads = 0) {
   try {
     fit(raw, layout, heads);
   } catch (const BadInput& error) {
@@ -78,26 +78,27 @@ TEST(HeldOrder, MergedHeadsAreTakenApart) {
   EXPECT_EQ(given.inputs.at("v").shape_text(), "[B=1,T=30,H=2,V=8]");
   EXPECT_EQ(given.case_.layout, "");
   EXPECT_EQ(given.inputs.at("v").data, counted({1, 30, 16}).data);
-  EXPECT_NE(refusal(tensors({1, 30, 32}, {1, 30, 16})).find("give their number with -H"), std::string::npos);
+  EXPECT_NE(refusal_of(tensors({1, 30, 32}, {1, 30, 16})).find("give their number with -H"),
+            std::string::npos);
   EXPECT_EQ(fit(tensors({1, 30, 32}, {1, 30, 16}), "", 2).case_.K, 16);
-  EXPECT_NE(refusal(tensors({1, 30, 32}, {1, 30, 16}), "", 3), "accepted");
+  EXPECT_NE(refusal_of(tensors({1, 30, 32}, {1, 30, 16}), "", 3), "accepted");
 }
 
 TEST(HeldOrder, EqualTokensAndHeadsAreNotGuessed) {
   const TensorMap raw = tensors({1, 4, 4, 16}, {1, 4, 4, 8});
   EXPECT_EQ(
-      refusal(raw),
+      refusal_of(raw),
       "x: T and H are both 4: [B,T,H,..] and [B,H,T,..] look alike; give --layout dense or heads-first");
   EXPECT_EQ(fit(raw, "dense").inputs.at("q").data, raw.at("q").data);
   const GivenInputs swapped = fit(raw, "heads-first");
   EXPECT_EQ(swapped.inputs.at("q").value(16), heads_first(swapped.case_, 0, 1, 0));
   EXPECT_EQ(swapped.case_.layout, "heads-first");
-  EXPECT_EQ(refusal(tensors({1, 1, 1, 16}, {1, 1, 1, 8})), "accepted");
+  EXPECT_EQ(refusal_of(tensors({1, 1, 1, 16}, {1, 1, 1, 8})), "accepted");
 }
 
 TEST(HeldOrder, DifferentSizesThatExplainAFileAreAskedFor) {
   TensorMap raw = tensors({1, 30, 2, 16}, {1, 2, 30, 8});
-  EXPECT_EQ(refusal(raw),
+  EXPECT_EQ(refusal_of(raw),
             "x: its shapes can be T=30, H=2 (v heads-first) or T=2, H=30 (q, k, g heads-first); say which "
             "with -H 2 "
             "or -H 30");
@@ -117,7 +118,7 @@ TEST(HeldOrder, AFileOfFewTokensIsTakenAsWrittenAndSaysSo) {
 TEST(HeldOrder, TransposedStatesAreTakenWhereTheyAreNamed) {
   const TensorMap raw = tensors({1, 30, 2, 16}, {1, 30, 2, 8}, {1, 2, 8, 16});
   EXPECT_EQ(
-      refusal(raw),
+      refusal_of(raw),
       "initial_state: expected [N=1,H=2,K=16,V=8], got [1,2,8,16] (transposed: K and V look exchanged; give "
       "--layout initial_state=transposed)");
   const Tensor state = fit(raw, "initial_state=transposed").inputs.at("initial_state");
@@ -147,7 +148,8 @@ TEST(HeldOrder, OutputsInTheFileAreBroughtBackTooAndHaveNoLayoutInTheRun) {
 TEST(HeldOrder, AnOutputOfAnotherShapeSaysNothingOfTheInputs) {
   TensorMap raw = tensors({1, 2, 30, 16}, {1, 2, 30, 8}, {1, 2, 16, 8});
   raw["o"] = counted({1, 31, 2, 8});
-  EXPECT_TRUE(refusal(raw).starts_with("o: expected [B=1,T=30,H=2,V=8], got [1,31,2,8]")) << refusal(raw);
+  EXPECT_TRUE(refusal_of(raw).starts_with("o: expected [B=1,T=30,H=2,V=8], got [1,31,2,8]"))
+      << refusal_of(raw);
 }
 
 TEST(HeldOrder, EqualTokensAndHeadsAreLeftToTheValuesOfOutputs) {

@@ -11,7 +11,7 @@ Tensor zeros(Dtype dtype, const std::vector<int64_t>& shape) {
   return Tensor("", dtype, axes);
 }
 
-Case base() {
+Case short_case() {
   Case c;
   c.kernel = "none";
   return c;
@@ -24,29 +24,29 @@ TensorMap attention() {
           {"v", zeros(Dtype::bf16, {1, 30, 2, 8})}};
 }
 
-const OperatorFit& of(const std::vector<OperatorFit>& fits, std::string_view name) {
+const OperatorFit& fit_of(const std::vector<OperatorFit>& fits, std::string_view name) {
   return *std::find_if(fits.begin(), fits.end(), [&](const OperatorFit& fit) { return fit.name == name; });
 }
 
 TEST(OperatorFit, EveryOperatorOfTheTableIsJudgedOnce) {
-  const auto fits = fit_operators(attention(), base(), 0, "x");
+  const auto fits = fit_operators(attention(), short_case(), 0, "x");
   EXPECT_EQ(fits.size(), operators().size());
-  EXPECT_TRUE(of(fits, "gla").fits);
-  EXPECT_EQ(of(fits, "gla").case_.K, 16);
-  EXPECT_FALSE(of(fits, "rwkv6").fits);
-  EXPECT_EQ(of(fits, "rwkv6").missing, (std::vector<std::string>{"r", "w", "u"}));
-  EXPECT_EQ(of(fits, "rwkv6").unused, (std::vector<std::string>{"q"}));
+  EXPECT_TRUE(fit_of(fits, "gla").fits);
+  EXPECT_EQ(fit_of(fits, "gla").case_.K, 16);
+  EXPECT_FALSE(fit_of(fits, "rwkv6").fits);
+  EXPECT_EQ(fit_of(fits, "rwkv6").missing, (std::vector<std::string>{"r", "w", "u"}));
+  EXPECT_EQ(fit_of(fits, "rwkv6").unused, (std::vector<std::string>{"q"}));
 }
 
 TEST(OperatorFit, AGateOfOneShapeFitsTheOperatorThatHasIt) {
   TensorMap raw = attention();
   raw["g"] = zeros(Dtype::fp32, {1, 30, 2});
-  const auto fits = fit_operators(raw, base(), 0, "x");
-  EXPECT_TRUE(of(fits, "simple_gla").fits);
-  EXPECT_FALSE(of(fits, "gla").fits);
-  EXPECT_NE(of(fits, "gla").complaint.find("a per-head gate where a per-channel one is expected"),
+  const auto fits = fit_operators(raw, short_case(), 0, "x");
+  EXPECT_TRUE(fit_of(fits, "simple_gla").fits);
+  EXPECT_FALSE(fit_of(fits, "gla").fits);
+  EXPECT_NE(fit_of(fits, "gla").complaint.find("a per-head gate where a per-channel one is expected"),
             std::string::npos)
-      << of(fits, "gla").complaint;
+      << fit_of(fits, "gla").complaint;
   bool ended = false;  // those that fit come first, linear_attn with fewer tensors among them
   for (const OperatorFit& fit : fits) {
     EXPECT_FALSE(ended && fit.fits) << fit.name;
@@ -56,21 +56,21 @@ TEST(OperatorFit, AGateOfOneShapeFitsTheOperatorThatHasIt) {
 
 TEST(OperatorFit, CotangentsMakeTheDirectionBackward) {
   TensorMap raw = attention();
-  EXPECT_EQ(of(fit_operators(raw, base(), 0, "x"), "gla").case_.direction, Direction::forward);
+  EXPECT_EQ(fit_of(fit_operators(raw, short_case(), 0, "x"), "gla").case_.direction, Direction::forward);
   raw["do"] = zeros(Dtype::bf16, {1, 30, 2, 8});
-  const auto fits = fit_operators(raw, base(), 0, "x");
-  EXPECT_TRUE(of(fits, "gla").fits);
-  EXPECT_EQ(of(fits, "gla").case_.direction, Direction::both);
-  EXPECT_TRUE(of(fits, "gla").unused.empty());
+  const auto fits = fit_operators(raw, short_case(), 0, "x");
+  EXPECT_TRUE(fit_of(fits, "gla").fits);
+  EXPECT_EQ(fit_of(fits, "gla").case_.direction, Direction::both);
+  EXPECT_TRUE(fit_of(fits, "gla").unused.empty());
 }
 
 TEST(OperatorFit, AnotherOrderIsSaid) {
   TensorMap raw = attention();
   raw["k"] = zeros(Dtype::bf16, {1, 2, 30, 16});
   raw["initial_state"] = zeros(Dtype::fp32, {1, 2, 16, 8});
-  const auto fits = fit_operators(raw, base(), 0, "x");
-  ASSERT_EQ(of(fits, "gla").notes.size(), 1u);
-  EXPECT_NE(of(fits, "gla").notes[0].find("k: heads-first"), std::string::npos);
+  const auto fits = fit_operators(raw, short_case(), 0, "x");
+  ASSERT_EQ(fit_of(fits, "gla").notes.size(), 1u);
+  EXPECT_NE(fit_of(fits, "gla").notes[0].find("k: heads-first"), std::string::npos);
 }
 
 }  // namespace

@@ -8,26 +8,26 @@
 namespace assay {
 namespace {
 
-Case small() {
+Case two_heads() {
   Case c;
   c.kernel = "gated.test";
   c.T = 5, c.H = 2, c.K = 4, c.V = 3;
   return c;
 }
 
-std::vector<std::string> names_of(const std::vector<SizedArgument>& arguments) {
+std::vector<std::string> sized_names_of(const std::vector<SizedArgument>& arguments) {
   std::vector<std::string> names;
   for (const SizedArgument& argument : arguments) names.push_back(argument.shape.name);
   return names;
 }
 
 TEST(ResolvedCase, HoldsWhatTheRunTakesAndGives) {
-  Case c = small();
+  Case c = two_heads();
   c.direction = Direction::both, c.without = {"g"}, c.initial_state = true;
   const Operator op = gated_operator();
   const ResolvedCase r = resolve(c, op);
-  EXPECT_EQ(names_of(r.inputs), (std::vector<std::string>{"q", "k", "v", "initial_state", "do"}));
-  EXPECT_EQ(names_of(r.outputs),
+  EXPECT_EQ(sized_names_of(r.inputs), (std::vector<std::string>{"q", "k", "v", "initial_state", "do"}));
+  EXPECT_EQ(sized_names_of(r.outputs),
             (std::vector<std::string>{"o", "final_state", "dq", "dk", "dv", "dinitial_state"}));
   EXPECT_TRUE(r.forward() && r.backward());
   EXPECT_EQ(r.inputs[2].shape.shape_text(), "[B=1,T=5,H=2,V=3]");
@@ -40,18 +40,18 @@ TEST(ResolvedCase, HoldsWhatTheRunTakesAndGives) {
 }
 
 TEST(ResolvedCase, AnEditedCaseIsResolvedAgain) {
-  Case c = small();
+  Case c = two_heads();
   const Operator op = gated_operator();
   const int64_t before = resolve(c, op).inputs[0].shape.size();
   c.T = 2, c.without = {"g"};
   const ResolvedCase r = resolve(c, op);
   EXPECT_EQ(r.inputs[0].shape.size() * 5, before * 2);
-  EXPECT_EQ(names_of(r.inputs), (std::vector<std::string>{"q", "k", "v"}));
+  EXPECT_EQ(sized_names_of(r.inputs), (std::vector<std::string>{"q", "k", "v"}));
   EXPECT_EQ(r.case_, c) << "the token is still there";
 }
 
 TEST(ResolvedCase, LayoutsStandBesideTheirInputs) {
-  Case c = small();
+  Case c = two_heads();
   c.layout = "heads-first,k=40:8:4:1,v=padded";
   const Operator op = gated_operator();
   for (const SizedArgument& input : resolve(c, op).inputs) {
@@ -64,7 +64,7 @@ TEST(ResolvedCase, LayoutsStandBesideTheirInputs) {
 }
 
 TEST(ResolvedCase, DrawsWhatItsCaseDraws) {
-  Case c = small();
+  Case c = two_heads();
   c.overrides = {"q[0,1,0,2]=7"};
   const Operator op = gated_operator();
   const TensorMap inputs = draw_inputs(resolve(c, op)), same = draw_inputs(c, op);

@@ -15,10 +15,10 @@ const char* const kGradients =
     "gla.fused_recurrent/B1/T36/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0/backward/dht";
 
 /// A meaning's variant, given as what the kernel computed.
-struct Row {
+struct PartialRow {
   const char *token, *cause, *variant;
 };
-const Row kRows[] = {
+const PartialRow kPartialRows[] = {
     {kChannels, "decay-shifted-one-step", "g of the token before in each chunk of 16, the outermost kept"},
     {kChannels, "decay-exclusive-for-inclusive",
      "what is read lacks the reader's own decay in the chunk of 32 that it enters"},
@@ -71,7 +71,7 @@ const Row kRows[] = {
 };
 
 TEST(PartialMeanings, EachIsNamedFirst) {
-  for (const Row& row : kRows) {
+  for (const PartialRow& row : kPartialRows) {
     test::MutatedRun scene(parse_token(row.token));
     const auto p = predicted(scene.run(), row.cause, row.variant);
     ASSERT_TRUE(p) << row.variant;

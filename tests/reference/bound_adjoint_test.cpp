@@ -37,7 +37,7 @@ ReferenceResult gla_gradients(const RandomProblem& p) {
   return find_operator("gla").evaluate_adjoint(p.problem);
 }
 
-using Rows = std::vector<std::vector<long double>>;  // [K][V]
+using LongRows = std::vector<std::vector<long double>>;  // [K][V]
 
 /// One slice of the model, all errors at their largest.
 struct WorstKernel {
@@ -80,8 +80,8 @@ struct WorstKernel {
 
   /// Gradients at token t from S_t, S_{t-1}, G_t: all of the run, by name.
   std::map<std::string, std::vector<long double>> run() const {
-    std::vector<Rows> S(static_cast<size_t>(T + 1), Rows(K, std::vector<long double>(V)));
-    std::vector<Rows> end = S;  // after the chunk's error, where a chunk ends
+    std::vector<LongRows> S(static_cast<size_t>(T + 1), LongRows(K, std::vector<long double>(V)));
+    std::vector<LongRows> end = S;  // after the chunk's error, where a chunk ends
     for (int64_t t = 0; t < T; ++t)
       for (int64_t c = 0; c < K; ++c)
         for (int64_t v = 0; v < V; ++v) {
@@ -96,7 +96,7 @@ struct WorstKernel {
     std::map<std::string, std::vector<long double>> out;
     for (const char* name : {"dq", "dk", "dg"}) out[name].resize(static_cast<size_t>(T * K));
     out["dv"].resize(static_cast<size_t>(T * V)), out["dinitial_state"].resize(static_cast<size_t>(K * V));
-    Rows G(K, std::vector<long double>(V));
+    LongRows G(K, std::vector<long double>(V));
     for (int64_t t = T - 1; t >= 0; --t)
       for (int64_t c = 0; c < K; ++c)
         for (int64_t v = 0; v < V; ++v) {

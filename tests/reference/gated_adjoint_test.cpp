@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-const Operator& gla() {
+const Operator& gla_operator() {
   return find_operator("gla");
 }
 
@@ -34,14 +34,14 @@ SliceInputs slice_inputs(const RandomProblem& p, const Slice& s) {
   return x;
 }
 
-void expect_overlap(const ReferenceOutput& out, size_t i, const Ball<double>& literal,
-                    const std::string& where) {
+void expect_gradient_overlap(const ReferenceOutput& out, size_t i, const Ball<double>& literal,
+                             const std::string& where) {
   EXPECT_LE(std::fabs(out.mid[i] - literal.mid), (out.rad[i] + literal.rad) * (1 + 1e-12))
       << where << " " << out.name << "[" << i << "] " << out.mid[i] << " +- " << out.rad[i] << " and "
       << literal.mid << " +- " << literal.rad;
 }
 
-void expect_agreement(const RandomProblem& p, const ReferenceResult& result, const std::string& where) {
+void expect_gradients(const RandomProblem& p, const ReferenceResult& result, const std::string& where) {
   const Sizes& z = p.problem.sizes;
   for (const Slice& s : slices_of(p.problem)) {
     SliceGradients y;
@@ -57,8 +57,8 @@ void expect_agreement(const RandomProblem& p, const ReferenceResult& result, con
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < width; ++c) {
           const int64_t row = state ? (s.n * z.H + s.h) * z.K + r : (s.first_row + r) * z.H + s.h;
-          expect_overlap(out, static_cast<size_t>(row * width + c),
-                         literal[static_cast<size_t>(r * width + c)], where);
+          expect_gradient_overlap(out, static_cast<size_t>(row * width + c),
+                                  literal[static_cast<size_t>(r * width + c)], where);
         }
     }
   }
@@ -76,9 +76,9 @@ TEST(GatedAdjoint, overlaps_the_literal_transcription_over_intervals) {
       RandomProblem p;
       draw_problem(shape, seed, p);
       if (seed % 3 == 0) p.inputs.erase("dfinal_state");
-      const auto result = gla().evaluate_adjoint(p.problem);
+      const auto result = gla_operator().evaluate_adjoint(p.problem);
       EXPECT_EQ(result.outputs.size(), 3u + (std::string(decay) != "absent") + shape.initial_state);
-      expect_agreement(p, result, std::string(decay) + " seed " + std::to_string(seed));
+      expect_gradients(p, result, std::string(decay) + " seed " + std::to_string(seed));
       for (const auto& out : result.outputs) EXPECT_TRUE(out.undecided.empty()) << out.undecided;
       ++seed;
     }
@@ -89,9 +89,9 @@ TEST(GatedAdjoint, does_not_depend_on_the_number_of_threads) {
   shape.T = 60, shape.V = 100, shape.cotangents = true;
   RandomProblem p;
   draw_problem(shape, 3, p);
-  const auto one = gla().evaluate_adjoint(p.problem);
+  const auto one = gla_operator().evaluate_adjoint(p.problem);
   p.problem.threads = 3;
-  const auto three = gla().evaluate_adjoint(p.problem);
+  const auto three = gla_operator().evaluate_adjoint(p.problem);
   for (size_t o = 0; o < one.outputs.size(); ++o) {
     EXPECT_EQ(one.outputs[o].mid, three.outputs[o].mid) << one.outputs[o].name;
     EXPECT_EQ(one.outputs[o].rad, three.outputs[o].rad) << one.outputs[o].name;
@@ -103,7 +103,7 @@ TEST(GatedAdjoint, radii_stay_below_one_thousandth_of_an_fp32_rounding_at_4096_t
   shape.T = 4096, shape.K = 8, shape.V = 8, shape.cotangents = true;
   RandomProblem p;
   draw_problem(shape, 4, p);
-  for (const auto& out : gla().evaluate_adjoint(p.problem).outputs) {
+  for (const auto& out : gla_operator().evaluate_adjoint(p.problem).outputs) {
     EXPECT_EQ(out.rung, 0);
     for (size_t i = 0; i < out.mid.size(); ++i) ASSERT_LE(out.rad[i], 0x1p-34 * out.companion[i]) << out.name;
   }

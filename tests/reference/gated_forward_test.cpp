@@ -68,8 +68,8 @@ void expect_agreement(const RandomProblem& p, const ReferenceResult& result, con
   }
 }
 
-const char* const kDecays[] = {"absent", "none",  "near-one", "logsigmoid",
-                               "strong", "reset", "ladder",   "extreme"};
+const char* const kProfiles[] = {"absent", "none",  "near-one", "logsigmoid",
+                                 "strong", "reset", "ladder",   "extreme"};
 
 const RandomShape kShapes[] = {
     {2, 40, 2, 5, 3, {}, Dtype::fp32}, {1, 70, 1, 16, 33, {}, Dtype::bf16},
@@ -80,7 +80,7 @@ const RandomShape kShapes[] = {
 TEST(GatedForward, overlaps_the_literal_transcription_over_balls_and_intervals) {
   uint64_t seed = 1;
   for (RandomShape shape : kShapes)
-    for (const char* decay : kDecays) {
+    for (const char* decay : kProfiles) {
       shape.decay = decay, shape.initial_state = seed % 2;
       RandomProblem p;
       draw_problem(shape, seed++, p);
@@ -95,7 +95,7 @@ TEST(GatedForward, overlaps_the_literal_transcription_over_balls_and_intervals) 
 }
 
 TEST(GatedForward, encloses_narrowly_compared_with_the_bound_of_fp32_arithmetic) {
-  for (const char* decay : kDecays) {
+  for (const char* decay : kProfiles) {
     RandomShape shape;
     shape.T = 2000, shape.decay = decay;
     RandomProblem p;

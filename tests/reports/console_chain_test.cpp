@@ -7,19 +7,19 @@
 namespace assay {
 namespace {
 
-std::string printed(void (*print)(const Console&, const SourceLocation&), const SourceLocation& where) {
+std::string printed_chain(void (*print)(const Console&, const SourceLocation&), const SourceLocation& where) {
   return test::printed([&](const Console& console) { print(console, where); });
 }
 
 std::string frames_of(const SourceLocation& where) {
-  return printed(print_frames, where);
+  return printed_chain(print_frames, where);
 }
 
 TEST(ConsoleChain, CallsAroundAPlaceAreOneLine) {
   SourceLocation where{"a.cu", 6, 0, "k", {"a.cu:6", "a.cu:28", "a.cu:44"}};
-  EXPECT_EQ(printed(print_calls, where), "    a.cu:6 inlined at a.cu:28, a.cu:44\n");
+  EXPECT_EQ(printed_chain(print_calls, where), "    a.cu:6 inlined at a.cu:28, a.cu:44\n");
   where.frames = {"a.cu:3", "a.cu:6"};
-  EXPECT_EQ(printed(print_calls, where), "") << "inlined nowhere";
+  EXPECT_EQ(printed_chain(print_calls, where), "") << "inlined nowhere";
 }
 
 TEST(ConsoleChain, CallsInsideALineAreSaidAndThoseAroundIt) {

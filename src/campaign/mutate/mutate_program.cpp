@@ -21,8 +21,6 @@
 namespace assay {
 namespace {
 
-/// A warp of a mutant may execute this many times what the longest warp of the program does at those sizes.
-constexpr uint64_t kLonger = 4, kMore = 100'000;
 /// Sizes that take more lane-instructions are left out where others are drawn.
 constexpr uint64_t kMostOfDrawn = 20'000'000;
 /// Sizes at which a mutant that gives the same values is checked, which takes several runs.
@@ -199,7 +197,7 @@ class ProgramCampaign {
 
   vm::MachineOptions machine(const CleanCase& clean) const {
     vm::MachineOptions machine = options_.machine;
-    machine.instruction_budget = kLonger * clean.reach.longest_warp + kMore;
+    machine.instruction_budget = most_of_a_mutant(clean.reach);
     return machine;
   }
 

@@ -57,7 +57,7 @@ std::map<int32_t, uint64_t> effects_of(const Program& plan, const TensorMap& inp
 }
 
 /// Where the run can come from: the instruction before, and branches.
-std::vector<std::vector<int32_t>> predecessors_of(const ptx::Function& f) {
+std::vector<std::vector<int32_t>> reached_from(const ptx::Function& f) {
   std::vector<std::vector<int32_t>> before(f.body.size());
   for (size_t i = 0; i < f.body.size(); ++i) {
     const ptx::Instruction& in = f.body[i];
@@ -141,7 +141,7 @@ std::string_view why_it_ends(const ptx::Instruction& in) {
 
 std::vector<int32_t> closed_branches(const ptx::Function& f, const std::vector<bool>& came_to,
                                      int32_t instruction) {
-  const auto before = predecessors_of(f);
+  const auto before = reached_from(f);
   std::set<int32_t> seen{instruction};
   std::vector<int32_t> work{instruction}, closed;
   while (!work.empty()) {

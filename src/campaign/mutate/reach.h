@@ -32,6 +32,13 @@ struct Reach {
   int64_t add(const Reach& other);
 };
 
+/// A warp of a mutant may execute so many times what the program's longest one does in the same case,
+constexpr uint64_t kLonger = 4;
+/// and some more.
+inline uint64_t most_of_a_mutant(const Reach& clean) {
+  return kLonger * clean.longest_warp + 100'000;
+}
+
 /// Runs the plan once. A trap ends it; what was reached until then is kept.
 Reach reach_of(const Program&, const TensorMap& inputs, const vm::MachineOptions&);
 

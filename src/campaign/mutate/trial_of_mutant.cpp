@@ -33,8 +33,6 @@ constexpr size_t kPlaces = 2;
 constexpr uint64_t kOtherSeeds = 120;
 /// Cases that must go another way, at least and at most, before ways are called the same.
 constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
-/// A warp of a mutant may execute this many times what the longest warp of the kernel does in the same case.
-constexpr uint64_t kLonger = 4, kMore = 100'000;
 
 struct GivenUp {};
 
@@ -129,7 +127,7 @@ class Attempt {
 
   vm::MachineOptions machine(const CleanCase& clean) const {
     vm::MachineOptions options = trial_.machine;
-    options.instruction_budget = kLonger * clean.reach.longest_warp + kMore;
+    options.instruction_budget = most_of_a_mutant(clean.reach);
     return options;
   }
 

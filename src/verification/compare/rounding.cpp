@@ -9,7 +9,6 @@ namespace assay {
 namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
-constexpr double kSamples = kNoiseSamples;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
 
@@ -133,7 +132,7 @@ bool may_overflow(const Tensor& got, const ReferenceOutput& reference, const Out
 
 /// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
 double student(double t) {
-  return std::sqrt(kSamples * std::expm1(2 * t / kSamples));
+  return std::sqrt(kNoiseSamples * std::expm1(2 * t / kNoiseSamples));
 }
 
 struct Norms {
@@ -153,7 +152,7 @@ Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double
   const double near_square = x.near_square * raise,
                both = std::fmin(near_norm * x.far_squares, std::sqrt(near_square * far_square)),
                square = std::fmax(near_square + far_square + 2 * both, alike * x.noise_squares);
-  const double noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
+  const double noise = x.noise_squares + 2 * std::sqrt(square * t / kNoiseSamples);
   const double stored = std::fmax(seen.variance, seen.ideal_squares);
   return {stored + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};
 }
@@ -163,7 +162,7 @@ double direction(const Norms& norms, const ExpectedErrors& x, const std::array<d
                  double stored, double length, double t, double kinds) {
   const double two_sided = t + std::log(4.0);  // either estimate of the variance, either sign
   double squares = 0;
-  for (const double y : along) squares += y * y / kSamples;
+  for (const double y : along) squares += y * y / kNoiseSamples;
   squares =
       std::fmax(squares, x.noise_squares / kinds * length / std::fmax(1, static_cast<double>(x.elements)));
   const double by_samples = student(two_sided) * std::sqrt(squares),

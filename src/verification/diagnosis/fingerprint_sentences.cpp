@@ -305,7 +305,7 @@ struct Said {
   }
 };
 
-std::string times(double ratio) {
+std::string so_many_times(double ratio) {
   if (std::fabs(ratio + 1) < 1e-3) return "has the wrong sign";
   return fmt::format("is {:.6g} times what it should be", ratio);
 }
@@ -319,7 +319,7 @@ Said said_of(Sentence& s, const TensorMap& inputs) {
   };
   if (ratio && *ratio == 0) return said("does not depend on {}", 0);
   if (extra) return said("depends on {}, and should not", 0);
-  if (ratio) return said("its dependence on {} " + times(*ratio), 1);
+  if (ratio) return said("its dependence on {} " + so_many_times(*ratio), 1);
   if (const auto shifted = s.shifted()) return said(*shifted, 1);
   for (const bool by_output : {true, false})
     if (const auto factor = s.factor(inputs, by_output))
@@ -343,7 +343,7 @@ std::optional<Said> scaled_output(std::vector<Sentence*>& of_output) {
     common = ratio, place = s->output(), ++inputs;
   }
   if (inputs < 2) return std::nullopt;
-  return Said{{*place}, {}, *common == 0 ? "depends on no input, and should" : times(*common), 0};
+  return Said{{*place}, {}, *common == 0 ? "depends on no input, and should" : so_many_times(*common), 0};
 }
 
 /// Those that differ in their outputs or in their inputs alone become one.

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-double rms_of(const Tensor& tensor) {
+double rms_of_tensor(const Tensor& tensor) {
   double squares = 0;
   int64_t count = 0;
   for (int64_t i = 0; i < tensor.size(); ++i)
@@ -47,7 +47,7 @@ Judged judge(double got, double expected, bool same_bits, double tolerance, doub
 OutputComparison compare(const Tensor& now, const Tensor& expected, double tolerance) {
   OutputComparison o;
   o.name = now.name, o.axes = now.axes, o.dtype = now.dtype, o.elements = now.size();
-  const double rms = rms_of(expected);
+  const double rms = rms_of_tensor(expected);
   for (int64_t i = 0; i < now.size(); ++i) {
     const double got = now.value(i), right = expected.value(i);
     const bool same = now.dtype == expected.dtype ? now.bits(i) == expected.bits(i) : got == right;

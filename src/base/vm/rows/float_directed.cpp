@@ -155,7 +155,7 @@ double integral(double x) {
 
 /// An integral value of a 16-bit format is a value of that format: narrowing is exact.
 template <Integral mode>
-void add_integral(std::vector<Row>& rows, const char* rounding) {
+void add_rounded_integral(std::vector<Row>& rows, const char* rounding) {
   unary<Lane<uint64_t, uint64_t, Type::f64>, F64>(rows, Flow::conversion, {"cvt", rounding, ".f64.f64"},
                                                   [](double a) { return finished(integral<mode>(a), a); });
   unary<F16, F16>(rows, Flow::conversion, {"cvt", rounding, ".f16.f16"}, [](uint16_t a) {
@@ -179,10 +179,10 @@ void add_float_directed_rows(std::vector<Row>& rows) {
   add_mode<Round::zero>(rows);
   add_mode<Round::down>(rows);
   add_mode<Round::up>(rows);
-  add_integral<Integral::nearest>(rows, ".rni");
-  add_integral<Integral::zero>(rows, ".rzi");
-  add_integral<Integral::down>(rows, ".rmi");
-  add_integral<Integral::up>(rows, ".rpi");
+  add_rounded_integral<Integral::nearest>(rows, ".rni");
+  add_rounded_integral<Integral::zero>(rows, ".rzi");
+  add_rounded_integral<Integral::down>(rows, ".rmi");
+  add_rounded_integral<Integral::up>(rows, ".rpi");
   add_brain<Round::down>(rows);
   add_brain<Round::up>(rows);
 }

@@ -177,7 +177,7 @@ bool store(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 /// A register of 128 bits is two of 64 (PTX ISA 9.7.9.8 and 9.7.9.11, "ld", "st": type .b128).
-void decode_pair(Decoder& decoder, Op& op, const Operand& data, bool is_load) {
+void decode_pair_access(Decoder& decoder, Op& op, const Operand& data, bool is_load) {
   const std::array<Slot, 2> halves = decoder.register_pair(data);
   op.type = Type::b64, op.element_bytes = 8, op.vector_length = 2;
   op.immediate = 0b11;
@@ -203,7 +203,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   }
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   decoder.address(address, op);
-  if (op.type == Type::b128) return decode_pair(decoder, op, data, is_load);
+  if (op.type == Type::b128) return decode_pair_access(decoder, op, data, is_load);
   std::vector<Operand> elements =
       data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
   if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");

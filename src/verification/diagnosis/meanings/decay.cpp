@@ -23,14 +23,14 @@ std::vector<Variant> of_each_gate(
   return variants;
 }
 
-TensorChange times(double factor) {
+TensorChange multiplied(double factor) {
   return [factor](const Tensor& g) { return mapped(g, [factor](double x, int64_t) { return factor * x; }); };
 }
 
 /// Every log decay times a factor.
 std::vector<Variant> scaled_gate(const FailingRun& run, double factor, const char* text) {
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
-    v.push_back(on_input(run, fmt::format("{}: {}", name, text), name, times(factor)));
+    v.push_back(on_input(run, fmt::format("{}: {}", name, text), name, multiplied(factor)));
   });
 }
 
@@ -43,7 +43,7 @@ std::vector<Variant> gate_missing(const FailingRun& run) {
              return Events{{-1, p.row, p.row}};
            }));
   }
-  append(v, gates_changed_on_a_path(run, "no decay", times(0)));
+  append(v, gates_changed_on_a_path(run, "no decay", multiplied(0)));
   return v;
 }
 
@@ -56,15 +56,15 @@ std::vector<Variant> gate_twice(const FailingRun& run) {
              return Events{{p.row, -1, -1}, {p.row, p.row, p.row}};
            }));
   }
-  append(v, gates_changed_on_a_path(run, "twice the decay", times(2)));
+  append(v, gates_changed_on_a_path(run, "twice the decay", multiplied(2)));
   return v;
 }
 
 std::vector<Variant> decay_base(const FailingRun& run) {
   std::vector<Variant> v = scaled_gate(run, kLn2, "2^g for e^g");
   append(v, scaled_gate(run, 1 / kLn2, "e^x of an exponent meant for base 2"));
-  append(v, gates_changed_on_a_path(run, "2^g for e^g", times(kLn2)));
-  append(v, gates_changed_on_a_path(run, "e^x of an exponent meant for base 2", times(1 / kLn2)));
+  append(v, gates_changed_on_a_path(run, "2^g for e^g", multiplied(kLn2)));
+  append(v, gates_changed_on_a_path(run, "e^x of an exponent meant for base 2", multiplied(1 / kLn2)));
   return v;
 }
 
@@ -95,7 +95,7 @@ std::optional<Prediction> scaled_by_fit(const FailingRun& run, const std::string
   constexpr double kStep = 0x1p-12, kFound = 0x1p-20, kMost = 16;
   constexpr int kSteps = 8;
   const auto at = [&](double factor) {
-    return evaluate_with(run, gate, times(factor)(run.inputs().at(gate)));
+    return evaluate_with(run, gate, multiplied(factor)(run.inputs().at(gate)));
   };
   factor = 1;
   double change = 1;
@@ -130,7 +130,7 @@ std::vector<Variant> gate_scaled(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> of_another_head(const FailingRun& run) {
+std::vector<Variant> decay_of_another_head(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor& g, std::vector<Variant>& v) {
     const int axis = head_axis(g);
     if (axis < 0) return;
@@ -145,7 +145,7 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> of_another_sequence(const FailingRun& run) {
+std::vector<Variant> decay_of_another_sequence(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
     for (const IndexMap& map : index_maps(run.sequences()))
       v.push_back(on_input(run, fmt::format("{} of another sequence, {}", name, map.text), name,
@@ -153,7 +153,7 @@ std::vector<Variant> of_another_sequence(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> of_another_channel(const FailingRun& run) {
+std::vector<Variant> decay_of_another_channel(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor& g, std::vector<Variant>& v) {
     const std::string& last = g.axes.back().name;
     if (last == "T" || last == "H") return;
@@ -164,7 +164,7 @@ std::vector<Variant> of_another_channel(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> shifted(const FailingRun& run) {
+std::vector<Variant> decay_shifted(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
     for (const int64_t by : {1, -1})
       for (const bool keep : {false, true})
@@ -183,7 +183,7 @@ std::vector<Variant> shifted(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> of_one_token_of_a_block(const FailingRun& run) {
+std::vector<Variant> decay_of_one_token_of_a_block(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
     append(v, of_one_token_of_each_block(run, name));
   });
@@ -375,13 +375,13 @@ std::vector<Meaning> decay_meanings() {
       {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
       {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
       {"gate-scaled", "the log decay enters times a constant", "check what multiplies it", gate_scaled, 0.93},
-      {"gate-of-another-head", "another head's gate decays", index, of_another_head},
-      {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
-      {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
+      {"gate-of-another-head", "another head's gate decays", index, decay_of_another_head},
+      {"gate-of-another-sequence", "another sequence's gate decays", index, decay_of_another_sequence},
+      {"gate-of-another-channel", "another channel's gate decays", index, decay_of_another_channel},
       {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last",
-       "check the row of the gate", of_one_token_of_a_block},
+       "check the row of the gate", decay_of_one_token_of_a_block},
       {"decay-shifted-one-step", "the gate of the token before or after decays", "check the row of the gate",
-       shifted},
+       decay_shifted},
       {"decay-exclusive-for-inclusive",
        "decays end one token early along T: what token i writes reaches token t without the decay of t",
        "the cumulative decay of what is read should include the token's own", exclusive},

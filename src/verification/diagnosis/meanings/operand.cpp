@@ -19,7 +19,7 @@ std::vector<Variant> of_each(const FailingRun& run, const Add& add) {
   return variants;
 }
 
-std::vector<Variant> ignored(const FailingRun& run) {
+std::vector<Variant> operand_ignored(const FailingRun& run) {
   std::vector<Variant> variants;
   for (const std::string& name : run.operands())
     if (const std::string& n = name; n != "u")
@@ -398,7 +398,7 @@ std::vector<Variant> scaled(const FailingRun& run) {
 }  // namespace
 
 std::vector<Meaning> operand_meanings() {
-  return {{"operand-ignored", "an operand takes no part", "check where it enters", ignored},
+  return {{"operand-ignored", "an operand takes no part", "check where it enters", operand_ignored},
           {"operand-of-another-head", "an operand of another head is read", "check its head's offset",
            of_another_head},
           {"operand-of-another-channel", "an operand of another channel is read",
