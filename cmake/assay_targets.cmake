@@ -1,14 +1,21 @@
 # One static library per folder, sources listed explicitly; one test program per folder.
-# UNITY n: n sources are compiled at a time, since most of what each costs are the headers that all of them include.
-# Then unnamed namespaces are shared (the test unity_names keeps functions' names apart); ALONE names the sources that
-# are left out. ASSAY_UNITY=OFF (presets debug and sanitize) compiles each source by itself.
+# UNITY n: up to n sources are compiled at a time, in units of about as many each: most of what a source costs are the
+# headers that all of them include, and what templates make of them. Then unnamed namespaces are shared (the test
+# unity_names keeps functions' names apart); ALONE names the sources that are left out. ASSAY_UNITY=OFF (presets debug
+# and sanitize) compiles each source by itself.
 # OPTIMISE -Og (a fifth less to compile than -O1), -O1: sources that run for milliseconds, or whose runs pass in the
 # machine and the reference.
 option(ASSAY_UNITY "Compile several sources at a time where that is much faster" ON)
 function(assay_build_options name)
   cmake_parse_arguments(A "" "UNITY;OPTIMISE" "ALONE" ${ARGN})
   if(A_UNITY AND ASSAY_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${A_UNITY})
+    get_target_property(together ${name} SOURCES)
+    list(FILTER together INCLUDE REGEX "[.]cpp$")
+    list(REMOVE_ITEM together ${A_ALONE})
+    list(LENGTH together count)
+    math(EXPR units "(${count} + ${A_UNITY} - 1) / ${A_UNITY}")
+    math(EXPR batch "(${count} + ${units} - 1) / ${units}")
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
     set_source_files_properties(${A_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(A_OPTIMISE)
@@ -36,13 +43,13 @@ function(assay_library name)
   endif()
 endfunction()
 
-# What a test costs to compile are the headers of gtest and of what it tests: eight sources at a time, and -O1.
+# What a test costs to compile are the headers of gtest and of what it tests: 24 sources at a time, and -Og.
 # SHARDS n: its tests run n at a time, as tests NAME.1 to NAME.n.
 function(assay_test name)
   cmake_parse_arguments(A "LONG" "SHARDS" "SOURCES;LIBRARIES;ALONE" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE ${A_LIBRARIES} GTest::gtest GTest::gtest_main)
-  assay_build_options(${name} UNITY 8 OPTIMISE -O1 ALONE ${A_ALONE})
+  assay_build_options(${name} UNITY 24 OPTIMISE -Og ALONE ${A_ALONE})
   target_link_options(${name} PRIVATE $<$<CONFIG:Release>:-Wl,--strip-all>)  # a fifth of the build folder; debug keeps names
   foreach(source ${A_SOURCES})  # only where it is used, so that a compiler cache serves clones in other folders
     file(STRINGS ${source} uses REGEX "ASSAY_SOURCE_DIR|#include \"tests/")
