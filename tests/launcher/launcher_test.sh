@@ -15,6 +15,8 @@ tool cmake 'mkdir -p build/release; touch build/release/build.ninja'
 tool ninja '[[ -n ${BROKEN:-} ]] && exit 1
 mkdir -p "$2/src/cli"; printf "#!/bin/bash\nprintf \"[%%s]\" \"\$@\"; exit 7\n" >"$2/src/cli/assay"; chmod +x "$2/src/cli/assay"'
 tool ctest 'echo "scale ${ASSAY_TEST_SCALE:-1}, long ${ASSAY_TEST_LONG:-0}" >>"$(dirname "$0")/../calls.log"
+[[ $* == *" -N -L ^vm$ -L ^long$"* ]] && printf "  Test  #%s: campaign_test.%s\n" 7 1 8 2
+[[ $* == *" -N "* ]] && exit
 echo "100% tests passed, 0 tests failed out of 3"'
 tool nvcc 'exit 0'
 tool python3 '[[ $* == *ensurepip* ]] && exit 1
@@ -94,11 +96,15 @@ echo 'add_test(NAME docs_test COMMAND python3)' >"$tree/tests/docs/CMakeLists.tx
 run test vm -R checks
 expect "a folder's tests are built, and the program" called 'tests/vm/all assay'
 expect 'they are run by their label, without campaigns' called '-L ^vm$ -R checks -LE ^long$'
+expect 'the campaigns are named, each once' said 'left out: campaign_test, which take longer; ./assay test runs them, and ./assay test vm --all'
 expect 'nothing else is built' is "$(grep -cE 'ninja.* all( |$)' "$tree/calls.log")" 0
 : >"$tree/calls.log"
 run test docs --long
 expect 'where tests are no programs of their own all is built' called "--quiet all"
 expect '--long has the campaigns too' is "$(grep -c -- -LE "$tree/calls.log")" 0
+run test vm --all
+expect '--all has the campaigns too, as they are' is "$(grep -c -- -LE "$tree/calls.log")" 0
+expect 'at their usual counts' called 'scale 1, long 0'
 run test nothing
 expect 'what is no folder is named, and those there are' said 'tests/nothing is no folder of tests; there are: docs vm'
 expect 'and is bad input' is "$status" 2
