@@ -41,8 +41,7 @@ std::vector<float> read_along(const SampledChunk& chunk, const std::vector<float
   const auto rows = static_cast<int64_t>(chunk.whole().size());
   std::vector<float> y(static_cast<size_t>(chunk.tokens() * rows));
   const std::vector<float> ones(y.size(), 1.0f);
-  sampled_loops().contract_numbers(
-      {chunk.tokens(), rows, columns, ones.data(), S.data(), values.data(), y.data()});
+  contract_numbers({chunk.tokens(), rows, columns, ones.data(), S.data(), values.data(), y.data()});
   return y;
 }
 

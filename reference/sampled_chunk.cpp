@@ -50,6 +50,7 @@ SampledChunk::SampledChunk(const Slice& s, int64_t rows, double u)
 }
 
 void SampledChunk::begin(int64_t chunk, int64_t tokens, const std::vector<double>& a, bool exclusive) {
+  const FlushedSubnormals flushed;
   number_ = chunk, tokens_ = tokens, exclusive_ = exclusive;
   a_.assign(a.begin(), a.end());
   into_.resize(a_.size()), after_.resize(a_.size());
@@ -69,8 +70,8 @@ void SampledChunk::begin(int64_t chunk, int64_t tokens, const std::vector<double
     }
 }
 
-void SampledChunk::draw_all(NoiseSource source, int64_t first, const float* amplitudes, int64_t count,
-                            Lanes* y) const {
+void SampledChunk::draw(NoiseSource source, int64_t first, const float* amplitudes, int64_t count,
+                        Lanes* y) const {
   const uint64_t key = mixed(key_ + static_cast<uint64_t>(source) * 0x9e3779b97f4a7c15) +
                        static_cast<uint64_t>(number_) * 0xd1b54a32d192ed03 +
                        static_cast<uint64_t>(first) * kNextPlace;
@@ -78,7 +79,7 @@ void SampledChunk::draw_all(NoiseSource source, int64_t first, const float* ampl
 }
 
 void SampledChunk::draw(NoiseSource source, int64_t index, float amplitude, Lanes& y) const {
-  draw_all(source, index, &amplitude, 1, &y);
+  draw(source, index, &amplitude, 1, &y);
 }
 
 float SampledChunk::scaled_size(float x, float size, int64_t c) const {
@@ -99,7 +100,7 @@ std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, 
 
 std::vector<Lanes> SampledChunk::drawn(NoiseSource source, const std::vector<float>& amplitudes) const {
   std::vector<Lanes> y(amplitudes.size());
-  draw_all(source, 0, amplitudes.data(), static_cast<int64_t>(y.size()), y.data());
+  draw(source, 0, amplitudes.data(), static_cast<int64_t>(y.size()), y.data());
   return y;
 }
 
@@ -111,6 +112,7 @@ float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, flo
 
 SampledChunk::ScaledOperand SampledChunk::scaled(const ChunkOperand& of, const std::vector<float>& weights,
                                                  float scale) const {
+  const FlushedSubnormals flushed;
   ScaledOperand y;
   y.x.resize(weights.size());
   for (size_t i = 0; i < weights.size(); ++i) y.x[i] = scale * of.x[i] * weights[i];
@@ -134,6 +136,7 @@ SampledChunk::ScaledOperand SampledChunk::scaled(const ChunkOperand& of, const s
 
 void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::vector<float>& weights,
                          const std::vector<float>& values, float scale) const {
+  const FlushedSubnormals flushed;
   const int64_t columns = S.columns;
   for (int64_t c = 0; c < rows_; ++c) {
     const float decay = whole_[static_cast<size_t>(c)];
@@ -214,14 +217,13 @@ void SampledChunk::contract(const std::vector<Lanes>& state, const std::vector<f
 }
 void SampledChunk::contract(const std::vector<float>& state, const std::vector<float>& values,
                             const std::vector<float>& weights, float scale, std::vector<float>& y) const {
-  sampled_loops().contract_numbers(contraction(state, values, times(scale, weights), y));
+  contract_numbers(contraction(state, values, times(scale, weights), y));
 }
 
 void SampledChunk::contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
                                     const std::vector<float>& weights, float scale,
                                     std::vector<float>& y) const {
-  sampled_loops().contract_numbers(
-      contraction(squares, squares_of(values), squares_of(times(scale, weights)), y));
+  contract_numbers(contraction(squares, squares_of(values), squares_of(times(scale, weights)), y));
 }
 
 namespace {

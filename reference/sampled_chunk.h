@@ -110,6 +110,8 @@ class SampledChunk {
 
   /// Uniform in [-amplitude, amplitude], one number per sample; the same for the same place.
   void draw(NoiseSource, int64_t index, float amplitude, Lanes&) const;
+  /// One after the other from place `first` on.
+  void draw(NoiseSource, int64_t first, const float* amplitudes, int64_t count, Lanes*) const;
   /// What a rounding of an operand x is relative to, in units of u: at most `size`, and at most what x has
   /// been scaled by anywhere in its chunk, as what it was before has the format's digits.
   float scaled_size(float x, float size, int64_t c) const;
@@ -141,26 +143,31 @@ class SampledChunk {
   void contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
                         const std::vector<float>& weights, float scale, std::vector<float>& y) const;
 
-  /// Calls pair(t, j, weights) for every pair of tokens of the chunk whose terms cross decays, j <= t (j < t
-  /// where the readout is exclusive), with the decay of each row between them, and own(t) for a token's
-  /// own term beside.
-  template <typename Pair, typename Own>
-  void for_each_pair(const Pair& pair, const Own& own) const {
+  /// Calls row(t, count, weights) for every token of the chunk with how many tokens 0 .. count - 1 its terms
+  /// cross decays from (itself among them, but where the readout is exclusive) and the decay of each row in
+  /// between, count x rows; and own(t) for a token's own term beside.
+  template <typename Row, typename Own>
+  void for_each_row(const Row& row, const Own& own) const {
     std::vector<float> weights(a_.size());
     for (int64_t t = 0; t < tokens_; ++t) {
-      const float* const a = a_.data() + t * rows_;
       const auto decay = [&] {
-        for (int64_t j = 0; j < t; ++j)
-          for (int64_t c = 0; c < rows_; ++c) weights[at(j, c)] *= a[c];
+        sampled_loops().decay({t, rows_, a_.data() + t * rows_, weights.data()});
         std::fill_n(weights.begin() + t * rows_, rows_, 1.0f);
       };
       if (!exclusive_) decay();
-      for (int64_t j = 0; j < t; ++j) pair(t, j, weights.data() + j * rows_);
-      if (exclusive_)
-        own(t), decay();
-      else
-        pair(t, t, weights.data() + t * rows_);
+      row(t, exclusive_ ? t : t + 1, weights.data());
+      if (exclusive_) own(t), decay();
     }
+  }
+
+  /// Pair by pair likewise: pair(t, j, weights of j).
+  template <typename Pair, typename Own>
+  void for_each_pair(const Pair& pair, const Own& own) const {
+    for_each_row(
+        [&](int64_t t, int64_t count, const float* w) {
+          for (int64_t j = 0; j < count; ++j) pair(t, j, w + j * rows_);
+        },
+        own);
   }
 
  private:
@@ -171,8 +178,6 @@ class SampledChunk {
     std::vector<Lanes> rounding;
   };
   ScaledOperand scaled(const ChunkOperand&, const std::vector<float>& weights, float scale) const;
-  /// One draw after the other from place `first` on.
-  void draw_all(NoiseSource, int64_t first, const float* amplitudes, int64_t count, Lanes*) const;
   std::vector<Lanes> drawn(NoiseSource, const std::vector<float>& amplitudes) const;
   template <typename Number>
   SampledContraction<Number> contraction(const std::vector<Number>& state, const std::vector<float>& values,

@@ -1,7 +1,7 @@
 // The inner loops of sampled roundings (rounding_noise.h), where they take the time: sums of products over
 // tokens, channels and columns, and draws. The same source is compiled for three instruction sets; every sum
-// is taken in the order that is written here and no multiply-add is fused, so that all three return the same
-// bits.
+// is taken in one order (over channels of a score: sixteen sums side by side) and no multiply-add is fused, so
+// that all three return the same bits; subnormal numbers are 0 in all.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -28,7 +28,7 @@ using SamplesTimesNumbers = SampledProduct<Lanes, float, Lanes>;
 using NumbersTimesSamples = SampledProduct<float, Lanes, Lanes>;
 using NumbersTimesNumbers = SampledProduct<float, float, float>;
 
-/// y_tc += weights_tc sum over v of state_cv values_tv; where a weight is 0, nothing.
+/// y_tc += weights_tc sum over v of state_cv values_tv, one v after the other; where a weight is 0, nothing.
 template <typename Number>
 struct SampledContraction {
   int64_t tokens = 0, rows = 0, columns = 0;
@@ -38,16 +38,25 @@ struct SampledContraction {
   Number* y = nullptr;             ///< tokens x rows
 };
 
-/// A score's terms scale q_c w_c k_c, added up, and the noise of its operands: of each term times that of its
-/// query and of its key.
-struct SampledScore {
-  int64_t K = 0;
-  const float *q = nullptr, *k = nullptr, *w = nullptr;
+/// The scores of a token with `count` tokens j before it: terms scale q_c w_jc k_jc, added up, and the noise
+/// of their operands: of each term times that of its query and of its key.
+struct SampledScores {
+  int64_t K = 0, count = 0;
+  const float *q = nullptr, *k = nullptr, *w = nullptr;  ///< q: of the one token; count x K
   float scale = 1, u = 0;
   const Lanes *query_noise = nullptr, *key_noise = nullptr;  ///< null: none
-  float value = 0, squares = 0;                              ///< sums of the terms, and of their squares
-  float common = 0;                                          ///< of each term twice what is alike in sign
-  Lanes noise = {};
+  float *value = nullptr, *squares = nullptr;  ///< of each: sums of the terms, and of their squares
+  float* common = nullptr;                     ///< of each term twice what is alike in sign
+  Lanes* noise = nullptr;
+  const float* along = nullptr;                  ///< of each: null, or what its terms are multiplied by and
+  float *by_query = nullptr, *by_key = nullptr;  ///< added to, channel by channel; count x K
+};
+
+/// y_jc *= a_c, of tokens x rows.
+struct SampledDecay {
+  int64_t tokens = 0, rows = 0;
+  const float* a = nullptr;
+  float* y = nullptr;
 };
 
 /// What a pair of tokens t and j adds to the gradients of q_t, k_j and of the decays between them.
@@ -73,6 +82,19 @@ struct SampledMoments {
 /// How far apart the keys of places are whose draws follow each other.
 inline constexpr uint64_t kNextPlace = 0x8cb92ba72f3d8dd7;
 
+/// Where one lives, this thread's subnormal numbers are 0, taken and made, where the processor can do that:
+/// they take a hundred times as long as others, samples decay to them, and no statistic is told by them.
+class FlushedSubnormals {
+ public:
+  FlushedSubnormals();
+  ~FlushedSubnormals();
+  FlushedSubnormals(const FlushedSubnormals&) = delete;
+  FlushedSubnormals& operator=(const FlushedSubnormals&) = delete;
+
+ private:
+  unsigned before_ = 0;
+};
+
 /// A bijection of 64 bits that leaves no pattern.
 inline uint64_t mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
@@ -93,8 +115,8 @@ struct SampledLoops {
   void (*numbers_times_samples)(const NumbersTimesSamples&);
   void (*numbers_times_numbers)(const NumbersTimesNumbers&);
   void (*contract_samples)(const SampledContraction<Lanes>&);
-  void (*contract_numbers)(const SampledContraction<float>&);
-  void (*score)(SampledScore&);
+  void (*decay)(const SampledDecay&);
+  void (*scores)(const SampledScores&);
   void (*pair)(const SampledPair&);
   /// Uniform in [-amplitude, amplitude], y_i for the key + i kNextPlace, of each of `count` amplitudes.
   void (*draw)(uint64_t key, const float* amplitudes, int64_t count, Lanes* y);
@@ -108,5 +130,8 @@ struct SampledLoops {
 const SampledLoops& sampled_loops();
 /// All that this processor can run, the plainest first.
 std::vector<SampledLoops> runnable_sampled_loops();
+
+/// By numbers_times_numbers of the state transposed.
+void contract_numbers(const SampledContraction<float>&);
 
 }  // namespace assay

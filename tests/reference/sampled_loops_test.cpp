@@ -94,11 +94,12 @@ TEST(SampledLoops, AFactorOfZeroTakesNothingOfWhatIsNotFinite) {
   }
 }
 
-template <typename Number>
-void expect_contraction(void (*SampledLoops::*loop)(const SampledContraction<Number>&),
-                        const std::vector<Number>& state, const std::vector<Number>& y0) {
+/// Loops that take a state of such numbers against its sum written out.
+template <typename Number, typename Loop>
+void expect_contraction(const Loop& loop, const std::vector<Number>& state, const std::vector<Number>& y0,
+                        std::string_view set) {
   const std::vector<float> weights = numbers(kInner * kRows, 1), values = numbers(kInner * kColumns, 2);
-  std::vector<Number> expected = y0;
+  std::vector<Number> expected = y0, y = y0;
   for (int64_t t = 0; t < kInner; ++t)
     for (int64_t c = 0; c < kRows; ++c) {
       Number sum = {};
@@ -107,41 +108,109 @@ void expect_contraction(void (*SampledLoops::*loop)(const SampledContraction<Num
       const auto i = static_cast<size_t>(t * kRows + c);
       if (weights[i] != 0) expected[i] += weights[i] * sum;
     }
-  for (const SampledLoops& loops : runnable_sampled_loops()) {
-    std::vector<Number> y = y0;
-    (loops.*loop)({kInner, kRows, kColumns, weights.data(), state.data(), values.data(), y.data()});
-    expect_equal(y, expected, loops.instruction_set);
-  }
+  loop(SampledContraction<Number>{kInner, kRows, kColumns, weights.data(), state.data(), values.data(),
+                                  y.data()});
+  expect_equal(y, expected, set);
 }
 
 TEST(SampledLoops, ContractionsAreTheSumsOverColumns) {
-  expect_contraction(&SampledLoops::contract_samples, samples(kRows * kColumns, 3),
-                     samples(kInner * kRows, 4));
-  expect_contraction(&SampledLoops::contract_numbers, numbers(kRows * kColumns, 5),
-                     numbers(kInner * kRows, 6));
+  for (const SampledLoops& loops : runnable_sampled_loops())
+    expect_contraction(loops.contract_samples, samples(kRows * kColumns, 3), samples(kInner * kRows, 4),
+                       loops.instruction_set);
+  expect_contraction(contract_numbers, numbers(kRows * kColumns, 5), numbers(kInner * kRows, 6), "any");
 }
 
-TEST(SampledLoops, AScoreHasItsTermsAndTheNoiseOfItsOperands) {
-  const std::vector<float> q = numbers(kColumns, 1), k = numbers(kColumns, 2);
-  const std::vector<Lanes> of_query = samples(kColumns, 3), of_key = samples(kColumns, 4);
-  std::vector<float> w = numbers(kColumns, 5);
-  for (float& x : w) x = 1 / (1 + x * x);
+TEST(SampledLoops, DecaysMultiplyEveryToken) {
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    const std::vector<float> a = numbers(kColumns, 1), x = numbers(3 * kColumns, 2);
+    std::vector<float> y = x;
+    loops.decay({2, kColumns, a.data(), y.data()});
+    for (size_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(y[i], i < 2 * kColumns ? x[i] * a[i % kColumns] : x[i]) << loops.instruction_set;
+  }
+}
+
+/// The scores of one query with kScored keys, and what they are made of.
+constexpr int64_t kScored = 3;
+struct Scored {
+  std::vector<float> q = numbers(kColumns, 1), k = numbers(kScored * kColumns, 2),
+                     w = numbers(kScored * kColumns, 5), along = numbers(kScored, 6);
+  std::vector<Lanes> of_query = samples(kColumns, 3), of_key = samples(kScored * kColumns, 4);
+  std::vector<float> value = std::vector<float>(kScored), squares = value, common = value,
+                     by_query = numbers(kColumns, 7), by_key = numbers(kScored * kColumns, 8);
+  std::vector<Lanes> noise = std::vector<Lanes>(kScored);
+
+  Scored() {
+    for (float& x : w) x = 1 / (1 + x * x);
+  }
+  void run(const SampledLoops& loops, bool noisy, bool directed) {
+    SampledScores y{
+        .K = kColumns, .count = kScored, .q = q.data(), .k = k.data(), .w = w.data(), .scale = 0.5f};
+    y.u = 0x1p-9f;
+    if (noisy) y.query_noise = of_query.data(), y.key_noise = of_key.data();
+    y.value = value.data(), y.squares = squares.data(), y.common = common.data(), y.noise = noise.data();
+    if (directed) y.along = along.data(), y.by_query = by_query.data(), y.by_key = by_key.data();
+    loops.scores(y);
+  }
+};
+
+TEST(SampledLoops, ScoresHaveTheirTermsAndTheNoiseOfTheirOperands) {
+  // Sums of kColumns terms in another order: within kColumns units of the sum of their sizes.
+  const double u = kColumns * 0x1p-24;
   for (const SampledLoops& loops : runnable_sampled_loops())
     for (const bool noisy : {false, true}) {
-      SampledScore y{.K = kColumns, .q = q.data(), .k = k.data(), .w = w.data(), .scale = 0.5f, .u = 0x1p-9f};
-      if (noisy) y.query_noise = of_query.data(), y.key_noise = of_key.data();
-      loops.score(y);
-      float value = 0, squares = 0, common = 0, noise = 0;
-      for (size_t c = 0; c < kColumns; ++c) {
-        const float term = q[c] * w[c] * k[c] * 0.5f;
-        value += term, squares += term * term;
-        common += term * 2 * alike(w[c], 0x1p-9f), noise += term * (of_query[c][7] + of_key[c][7]);
+      Scored y;
+      y.run(loops, noisy, true);
+      const Scored before;
+      std::vector<double> by_query(before.by_query.begin(), before.by_query.end());
+      for (size_t j = 0; j < kScored; ++j) {
+        double value = 0, squares = 0, common = 0, noise = 0, size = 0, common_size = 0, noise_size = 0;
+        for (size_t c = 0; c < kColumns; ++c) {
+          const size_t i = j * kColumns + c;
+          const double term = double{y.q[c]} * y.w[i] * y.k[i] * 0.5, alike_part = 2 * alike(y.w[i], 0x1p-9f),
+                       off = double{y.of_query[c][7]} + y.of_key[i][7];
+          value += term, squares += term * term, size += std::fabs(term);
+          common += term * alike_part, common_size += std::fabs(term * alike_part);
+          noise += term * off, noise_size += std::fabs(term * off);
+          by_query[c] += term * y.along[j];
+          EXPECT_NEAR(y.by_key[i], before.by_key[i] + term * y.along[j], 0x1p-20) << loops.instruction_set;
+        }
+        EXPECT_NEAR(y.value[j], value, u * size) << loops.instruction_set;
+        EXPECT_NEAR(y.squares[j], squares, 2 * u * squares);
+        EXPECT_NEAR(y.common[j], noisy ? common : 0, noisy ? u * common_size : 0);
+        EXPECT_NEAR(y.noise[j][7], noisy ? noise : 0, noisy ? u * noise_size : 0);
       }
-      EXPECT_EQ(y.value, value);
-      EXPECT_EQ(y.squares, squares);
-      EXPECT_EQ(y.common, noisy ? common : 0);
-      EXPECT_EQ(y.noise[7], noisy ? noise : 0);
+      for (size_t c = 0; c < kColumns; ++c) EXPECT_NEAR(y.by_query[c], by_query[c], 0x1p-20);
     }
+}
+
+TEST(SampledLoops, ScoresAreTheSameBitsInAllInstructionSets) {
+  for (const bool noisy : {false, true})
+    for (const bool directed : {false, true}) {
+      Scored first;
+      first.run(runnable_sampled_loops().front(), noisy, directed);
+      for (const SampledLoops& loops : runnable_sampled_loops()) {
+        Scored y;
+        y.run(loops, noisy, directed);
+        for (const auto member :
+             {&Scored::value, &Scored::squares, &Scored::common, &Scored::by_query, &Scored::by_key})
+          expect_equal(y.*member, first.*member, loops.instruction_set);
+        expect_equal(y.noise, first.noise, loops.instruction_set);
+      }
+    }
+}
+
+TEST(SampledLoops, WhatIsNoNormalNumberIsZeroWithinALoopAlone) {
+  for (const SampledLoops& loops : runnable_sampled_loops()) {
+    const std::vector<float> a(kColumns, 0x1p-70f);
+    std::vector<float> y(kColumns, 0x1p-70f);
+    loops.decay({1, kColumns, a.data(), y.data()});
+#if defined(__x86_64__)
+    for (const float x : y) EXPECT_EQ(x, 0) << loops.instruction_set;
+#endif
+    volatile float outside = 0x1p-70f;
+    EXPECT_GT(outside * outside, 0) << loops.instruction_set;
+  }
 }
 
 /// The rows that a pair adds to.

@@ -10,9 +10,34 @@
 namespace assay {
 namespace {
 
-/// Widest exponent range that decode must scale exactly: fp64's own.
-double scale_by_power_of_two(double x, int e) {
-  return std::ldexp(x, e);
+constexpr std::array<Format, 8> kFormats{{
+    // dtype       name    bytes p  exp  min    max
+    {Dtype::fp64, "fp64", 8, 53, 11, -1022, 1023},
+    {Dtype::fp32, "fp32", 4, 24, 8, -126, 127},
+    {Dtype::tf32, "tf32", 4, 11, 8, -126, 127},
+    {Dtype::fp16, "fp16", 2, 11, 5, -14, 15},
+    {Dtype::bf16, "bf16", 2, 8, 8, -126, 127},
+    {Dtype::i32, "i32", 4, 0, 0, 0, 0},
+    {Dtype::i64, "i64", 8, 0, 0, 0, 0},
+    {Dtype::u8, "u8", 1, 0, 0, 0, 0},
+}};
+
+constexpr int kBias = 1023, kFraction = 52;
+constexpr uint64_t kSign = uint64_t{1} << 63;
+
+/// 2^e, for any e that a format's numbers have.
+constexpr double power_of_two(int e) {
+  if (e > -kBias) return std::bit_cast<double>(static_cast<uint64_t>(e + kBias) << kFraction);
+  return e < -kBias - kFraction + 1 ? 0 : std::bit_cast<double>(uint64_t{1} << (e + kBias + kFraction - 1));
+}
+
+/// Of what frexp says, one less: |x| = m 2^e, m in [1, 2). 0 of what is not finite.
+int exponent_of(double x) {
+  const auto field = static_cast<int>((std::bit_cast<uint64_t>(x) & ~kSign) >> kFraction);
+  if (field != 0 && field != 2 * kBias + 1) return field - kBias;
+  int e;
+  std::frexp(x, &e);
+  return e - 1;
 }
 
 bool is_integer(Dtype d) {
@@ -27,22 +52,11 @@ int stored_fraction_bits(const Format& f) {
 }  // namespace
 
 const std::array<Format, 8>& formats() {
-  static const std::array<Format, 8> table{{
-      // dtype       name    bytes p  exp  min    max
-      {Dtype::fp64, "fp64", 8, 53, 11, -1022, 1023},
-      {Dtype::fp32, "fp32", 4, 24, 8, -126, 127},
-      {Dtype::tf32, "tf32", 4, 11, 8, -126, 127},
-      {Dtype::fp16, "fp16", 2, 11, 5, -14, 15},
-      {Dtype::bf16, "bf16", 2, 8, 8, -126, 127},
-      {Dtype::i32, "i32", 4, 0, 0, 0, 0},
-      {Dtype::i64, "i64", 8, 0, 0, 0, 0},
-      {Dtype::u8, "u8", 1, 0, 0, 0, 0},
-  }};
-  return table;
+  return kFormats;
 }
 
 const Format& format(Dtype dtype) {
-  return formats()[static_cast<size_t>(dtype)];
+  return kFormats[static_cast<size_t>(dtype)];
 }
 
 namespace {
@@ -68,17 +82,17 @@ const Format& format(std::string_view name) {
 }
 
 double unit_roundoff(Dtype d) {
-  return scale_by_power_of_two(1, -format(d).precision);
+  return power_of_two(-format(d).precision);
 }
 
 double min_subnormal(Dtype d) {
   const Format& f = format(d);
-  return scale_by_power_of_two(1, f.min_exponent - f.precision + 1);
+  return power_of_two(f.min_exponent - f.precision + 1);
 }
 
 double max_finite(Dtype d) {
   const Format& f = format(d);
-  return scale_by_power_of_two(2 - scale_by_power_of_two(1, 1 - f.precision), f.max_exponent);
+  return (2 - power_of_two(1 - f.precision)) * power_of_two(f.max_exponent);
 }
 
 double decode(Dtype dtype, uint64_t bits) {
@@ -116,16 +130,12 @@ double round_to(Dtype dtype, double x) {
   if (dtype == Dtype::fp64 || is_integer(dtype) || x == 0 || !std::isfinite(x)) return x;
   if (dtype == Dtype::fp32) return static_cast<float>(x);
   const Format& f = format(dtype);
-  // One rounding: scale so that the last kept bit has weight 1, round half to even, scale back. Both scalings
-  // are exact: |x| is a double and the scaled value keeps its 53 bits.
-  int e;
-  std::frexp(x, &e);  // |x| = m 2^e, m in [1/2, 1)
-  const int last = std::max(e - f.precision, f.min_exponent - f.precision + 1);
-  const double scaled =
-      last < -1000 ? x * 0x1p600 * scale_by_power_of_two(1, -last - 600) : scale_by_power_of_two(x, -last);
-  const double rounded = scale_by_power_of_two(std::nearbyint(scaled), last);
-  return std::fabs(rounded) > max_finite(dtype) ? std::copysign(HUGE_VAL, x)
-                                                : std::copysign(std::fabs(rounded), x);
+  const int exponent = exponent_of(x);
+  if (exponent > f.max_exponent) return std::copysign(HUGE_VAL, x);
+  // One rounding, of a sum whose last bit is the last that is kept; taking off again what was added is exact.
+  const int last = std::max(exponent, f.min_exponent) - f.precision + 1;
+  const double shift = 1.5 * power_of_two(kFraction + last), rounded = (std::fabs(x) + shift) - shift;
+  return std::copysign(rounded > max_finite(dtype) ? HUGE_VAL : rounded, x);
 }
 
 namespace {
@@ -134,7 +144,6 @@ namespace {
 /// the number that is kept has, as its leading bit is added to it; so is a carry. Below the least exponent
 /// more bits go, and the exponent is zero.
 uint64_t rounded_magnitude(const Format& f, uint64_t magnitude) {
-  constexpr int kBias = 1023, kFraction = 52;
   const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << (f.precision - 1);
   const int exponent = static_cast<int>(magnitude >> kFraction) - kBias;
   if (exponent > f.max_exponent) return infinity;
@@ -172,17 +181,15 @@ uint64_t encode(Dtype dtype, double value) {
   if (std::isnan(value)) return dtype == Dtype::fp16 ? 0x7fff : dtype == Dtype::bf16 ? 0x7fff : 0x7fffffff;
   if (dtype == Dtype::fp32) return std::bit_cast<uint32_t>(static_cast<float>(value));
   const Format& f = format(dtype);
-  const uint64_t bits = std::bit_cast<uint64_t>(value), magnitude = bits & ~(uint64_t{1} << 63);
+  const uint64_t bits = std::bit_cast<uint64_t>(value), magnitude = bits & ~kSign;
   const uint64_t word = rounded_magnitude(f, magnitude) | (bits >> 63) << (f.precision - 1 + f.exponent_bits);
   return dtype == Dtype::tf32 ? word << (stored_fraction_bits(f) - (f.precision - 1)) : word;
 }
 
 double ulp(Dtype dtype, double x) {
   const Format& f = format(dtype);
-  int e;
-  std::frexp(x, &e);
-  const int exponent = x == 0 ? f.min_exponent : std::max(e - 1, f.min_exponent);
-  return scale_by_power_of_two(1, exponent - f.precision + 1);
+  const int exponent = x == 0 ? f.min_exponent : std::max(exponent_of(x), f.min_exponent);
+  return power_of_two(exponent - f.precision + 1);
 }
 
 }  // namespace assay

@@ -37,17 +37,49 @@ std::vector<int64_t> Tensor::index(int64_t flat) const {
   return at;
 }
 
-uint64_t Tensor::bits(int64_t flat) const {
-  if (source) return source->bits(flat);
-  const int width = format(dtype).bytes;
-  uint64_t word = 0;  // little-endian hosts only, as everywhere in assay
-  std::memcpy(&word, data.data() + flat * width, static_cast<size_t>(width));
+namespace {
+
+template <typename Word>
+uint64_t element(const std::vector<std::byte>& data, int64_t flat) {
+  Word word;
+  std::memcpy(&word, data.data() + flat * static_cast<int64_t>(sizeof word), sizeof word);
   return word;
 }
 
+template <typename Word>
+void set_element(std::vector<std::byte>& data, int64_t flat, uint64_t bits) {
+  const auto word = static_cast<Word>(bits);
+  std::memcpy(data.data() + flat * static_cast<int64_t>(sizeof word), &word, sizeof word);
+}
+
+}  // namespace
+
+uint64_t Tensor::bits(int64_t flat) const {
+  if (source) return source->bits(flat);
+  // Little-endian hosts only, as everywhere in assay.
+  switch (format(dtype).bytes) {
+    case 1:
+      return element<uint8_t>(data, flat);
+    case 2:
+      return element<uint16_t>(data, flat);
+    case 4:
+      return element<uint32_t>(data, flat);
+    default:
+      return element<uint64_t>(data, flat);
+  }
+}
+
 void Tensor::set_bits(int64_t flat, uint64_t bits) {
-  const int width = format(dtype).bytes;
-  std::memcpy(data.data() + flat * width, &bits, static_cast<size_t>(width));
+  switch (format(dtype).bytes) {
+    case 1:
+      return set_element<uint8_t>(data, flat, bits);
+    case 2:
+      return set_element<uint16_t>(data, flat, bits);
+    case 4:
+      return set_element<uint32_t>(data, flat, bits);
+    default:
+      return set_element<uint64_t>(data, flat, bits);
+  }
 }
 
 double Tensor::value(int64_t flat) const {

@@ -7,11 +7,25 @@ namespace assay {
 
 void CarriedSamples::add(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                          const OutputModel& model) {
-  const auto states = static_cast<size_t>(noise.states), width = static_cast<size_t>(noise.columns);
-  StateReads reads{static_cast<size_t>(&block - model.blocks.blocks().data()), {}, {}};
-  reads.x.assign(noise.reads, noise.reads + static_cast<size_t>(noise.rows) * states);
-  reads.left.assign(noise.left, noise.left + states);
-  const size_t rows = static_cast<size_t>(noise.rows);
+  Gathered here = gathered(noise, block, reference, model);
+  const std::lock_guard lock(mutex_);
+  waiting_.emplace(block.first, std::move(here));
+  for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
+       first = waiting_.begin()) {
+    next_ += first->second.rows;
+    take(std::move(first->second));
+    waiting_.erase(first);
+  }
+}
+
+CarriedSamples::Gathered CarriedSamples::gathered(const NoiseBlock& noise, const OutputBlock& block,
+                                                  const ReferenceOutput& reference,
+                                                  const OutputModel& model) {
+  const auto states = static_cast<size_t>(noise.states), width = static_cast<size_t>(noise.columns),
+             rows = static_cast<size_t>(noise.rows);
+  Gathered y{StateReads{static_cast<size_t>(&block - model.blocks.blocks().data()), {}, {}}, noise.rows};
+  y.reads.x.assign(noise.reads, noise.reads + rows * states);
+  y.reads.left.assign(noise.left, noise.left + states);
   std::vector<Lanes> is_new(rows * width), is_old(rows * width);
   std::vector<float> of_all(rows * width);
   for (size_t r = 0; r < rows; ++r) {
@@ -25,24 +39,22 @@ void CarriedSamples::add(const NoiseBlock& noise, const OutputBlock& block, cons
         of_all[i] = noise.common[i];
     }
   }
-  std::vector<Lanes> fresh(states * width), old(states * width);
-  std::vector<float> common(states * width);
+  y.fresh.resize(states * width), y.old.resize(states * width), y.common.resize(states * width);
   // Each state takes what the rows that read it are off by.
   const auto gather = [&](const auto& loop, const auto& errors, auto& to) {
     const auto wide = static_cast<int64_t>(width);
-    loop({noise.states, noise.rows, wide, reads.x.data(), 1, noise.states, errors.data(), to.data()});
+    loop({noise.states, noise.rows, wide, y.reads.x.data(), 1, noise.states, errors.data(), to.data()});
   };
-  gather(sampled_loops().numbers_times_samples, is_new, fresh);
-  gather(sampled_loops().numbers_times_samples, is_old, old);
-  gather(sampled_loops().numbers_times_numbers, of_all, common);
-  add_kept(noise, block, model);
-  if (!before_.empty()) add_products(width, fresh, old, common);
-  for (size_t i = 0; i < old.size(); ++i) old[i] += fresh[i];
-  before_ = std::move(old), common_before_ = std::move(common);
-  errors_.blocks.push_back(std::move(reads));
+  gather(sampled_loops().numbers_times_samples, is_new, y.fresh);
+  gather(sampled_loops().numbers_times_samples, is_old, y.old);
+  gather(sampled_loops().numbers_times_numbers, of_all, y.common);
+  take_kept(noise, block, model, y);
+  return y;
 }
 
 std::optional<CarriedErrors> CarriedSamples::errors() && {
+  for (auto& [first, block] : waiting_) take(std::move(block));
+  waiting_.clear();
   if (errors_.blocks.size() < 2) return {};
   errors_.mean = old_.mean() + std::fmax(0, -common_);
   old_.make_symmetric();
@@ -61,39 +73,53 @@ void CarriedSamples::add_errors(const NoiseBlock& noise, size_t at, size_t flat,
     halves[v] = static_cast<float>(reference.roundoff) * binade(static_cast<float>(reference.mid[flat + v]));
   // Storing the results: a stream of its own.
   sampled_loops().draw(mixed(kNoiseSamples) + flat * kNextPlace, halves.data(), noise.columns, fresh);
+  Lanes turns = {};
+  for (int s = 0; s < kNoiseSamples; ++s) turns[s] = s % 2 == 0 ? 1 : -1;
   for (size_t v = 0; v < width; ++v) {
     if (noise.near) fresh[v] += reinterpret_cast<const Lanes*>(noise.near)[at + v];
     if (noise.far) old[v] += reinterpret_cast<const Lanes*>(noise.far)[at + v];
-    const float common = noise.common ? noise.common[at + v] : 0;
-    for (int s = 0; s < kNoiseSamples; ++s) old[v][s] += s % 2 == 0 ? common : -common;
+    if (noise.common) old[v] += turns * noise.common[at + v];
   }
 }
 
-void CarriedSamples::add_kept(const NoiseBlock& noise, const OutputBlock& block, const OutputModel& model) {
-  std::vector<float> kept(noise.kept, noise.kept + noise.rows * noise.columns);
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const auto row = static_cast<int64_t>(i) / noise.columns,
-               column = static_cast<int64_t>(i) % noise.columns;
-    if (model.rest[static_cast<size_t>(model.blocks.row(block, row) + column)] < 0) kept[i] = 0;
-    if (noise.common) errors_.kept_common += static_cast<double>(kept[i] * noise.common[i]);
+void CarriedSamples::take_kept(const NoiseBlock& noise, const OutputBlock& block, const OutputModel& model,
+                               Gathered& to) {
+  to.kept.assign(noise.kept, noise.kept + noise.rows * noise.columns);
+  for (int64_t r = 0, i = 0; r < noise.rows; ++r) {
+    const auto flat = static_cast<size_t>(model.blocks.row(block, r));
+    for (int64_t column = 0; column < noise.columns; ++column, ++i) {
+      float& kept = to.kept[static_cast<size_t>(i)];
+      if (model.rest[flat + static_cast<size_t>(column)] < 0) kept = 0;
+      if (noise.common) to.kept_common += static_cast<double>(kept * noise.common[i]);
+    }
   }
-  errors_.kept.push_back(std::move(kept)), errors_.kept_variance += noise.kept_variance;
+  to.kept_variance = noise.kept_variance;
+}
+
+/// The block that follows those that were taken.
+void CarriedSamples::take(Gathered here) {
+  if (!before_.empty()) add_products(here);
+  before_ = std::move(here.old);
+  for (size_t i = 0; i < before_.size(); ++i) before_[i] += here.fresh[i];
+  common_before_ = std::move(here.common);
+  errors_.kept_variance += here.kept_variance, errors_.kept_common += here.kept_common;
+  errors_.kept.push_back(std::move(here.kept)), errors_.blocks.push_back(std::move(here.reads));
 }
 
 /// What this block and the one before say alike, of every pair of samples.
-void CarriedSamples::add_products(size_t width, const std::vector<Lanes>& fresh,
-                                  const std::vector<Lanes>& old, const std::vector<float>& common) {
-  const std::vector<float>& left = errors_.blocks.back().left;
+void CarriedSamples::add_products(const Gathered& here) {
+  const std::vector<float>& left = errors_.blocks.back().left;  // behind the block before
+  const size_t width = here.common.size() / std::max<size_t>(left.size(), 1);
   std::vector<Lanes> kept(before_.size());
   for (size_t i = 0; i < kept.size(); ++i) kept[i] = before_[i] * left[i / width];
   Form of_fresh;
   for (size_t v = 0; v < width; ++v) {
     Form is_new, is_old;
-    is_new.add_column(kept.data() + v, fresh.data() + v, width, left.size());
-    is_old.add_column(kept.data() + v, old.data() + v, width, left.size());
+    is_new.add_column(kept.data() + v, here.fresh.data() + v, width, left.size());
+    is_old.add_column(kept.data() + v, here.old.data() + v, width, left.size());
     float of_common = 0;
     for (size_t i = v; i < kept.size(); i += width)
-      of_common += left[i / width] * common_before_[i] * common[i];
+      of_common += left[i / width] * common_before_[i] * here.common[i];
     old_.add(is_old), of_fresh.add(is_new), common_ += static_cast<double>(of_common);
     is_new.add(is_old);
     const double link = is_new.variance(static_cast<double>(of_common));

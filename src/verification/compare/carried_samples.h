@@ -1,6 +1,8 @@
 // The samples of the errors that a state carries from block to block (carried_errors.h): of what is new in a
 // block, and of what is not.
 #pragma once
+#include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -49,18 +51,31 @@ class Form {
 /// The samples of one sequence and head from block to block, storing included.
 class CarriedSamples {
  public:
+  /// Of several threads, and in any order.
   void add(const NoiseBlock&, const OutputBlock&, const ReferenceOutput&, const OutputModel&);
 
   /// Nothing where no block follows another.
   std::optional<CarriedErrors> errors() &&;
 
  private:
+  /// Of one block: what its states are off by.
+  struct Gathered {
+    StateReads reads;
+    int64_t rows = 0;
+    std::vector<Lanes> fresh = {}, old = {};
+    std::vector<float> common = {}, kept = {};
+    double kept_variance = 0, kept_common = 0;
+  };
+  static Gathered gathered(const NoiseBlock&, const OutputBlock&, const ReferenceOutput&, const OutputModel&);
   static void add_errors(const NoiseBlock&, size_t at, size_t flat, const ReferenceOutput&, Lanes* fresh,
                          Lanes* old);
-  void add_kept(const NoiseBlock&, const OutputBlock&, const OutputModel&);
-  void add_products(size_t width, const std::vector<Lanes>& fresh, const std::vector<Lanes>& old,
-                    const std::vector<float>& common);
+  static void take_kept(const NoiseBlock&, const OutputBlock&, const OutputModel&, Gathered&);
+  void take(Gathered);
+  void add_products(const Gathered&);
 
+  std::mutex mutex_;
+  std::map<int64_t, Gathered> waiting_;  ///< by their first token
+  int64_t next_ = 0;                     ///< the first token of the block to be taken
   CarriedErrors errors_;
   std::vector<Lanes> before_;
   std::vector<float> common_before_;

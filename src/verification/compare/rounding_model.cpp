@@ -236,6 +236,7 @@ class Direction {
     parallel_for(static_cast<int64_t>(slices.size()), p_.problem->threads, [&](int64_t i) {
       const Slice& slice = slices[static_cast<size_t>(i)];
       std::map<std::string, CarriedSamples> carried;
+      for (const ReferenceOutput* output : outputs) carried[output->name];
       sample(*p_.problem, slice, [&](const NoiseBlock& noise) {
         for (const ReferenceOutput* output : outputs) {
           if (output->name != noise.output) continue;
@@ -243,7 +244,7 @@ class Direction {
           const OutputBlock* const block = to.blocks.find(slice.n, slice.h, noise.first);
           if (!block || block->rows != noise.rows || to.blocks.columns() != noise.columns) continue;
           add_noise(noise, *block, *output, to);
-          if (noise.reads) carried[output->name].add(noise, *block, *output, to);
+          if (noise.reads) carried.at(output->name).add(noise, *block, *output, to);
           const std::lock_guard lock(mutex);
           seen[output->name] = true;
         }
