@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "src/base/numerics/format.h"
@@ -187,6 +189,41 @@ TEST(GatedNoise, OfSplitOperandsComesFromTheirRoundingsAndLeavesGatesOut) {
       if (noise.squares > 0) noisy.insert(name);
     }
     EXPECT_EQ(noisy, row.outputs) << &row - rows;
+  }
+}
+
+/// All that is handed on of a slice, by output and place.
+using Handed = std::map<std::pair<std::string, int64_t>, std::vector<float>>;
+Handed handed(const Problem& p, void (*sample)(const Problem&, const Slice&, const NoiseVisit&)) {
+  Handed y;
+  std::mutex mutex;
+  sample(p, slices_of(p).front(), [&](const NoiseBlock& b) {
+    const std::lock_guard lock(mutex);
+    std::vector<float>& to = y[{std::string(b.output), b.first}];
+    EXPECT_TRUE(to.empty());
+    const int64_t elements = b.rows * b.columns;
+    for (const float* samples : {b.near, b.far})
+      if (samples) to.insert(to.end(), samples, samples + elements * kNoiseSamples);
+    for (const float* numbers : {b.common, b.squares}) to.insert(to.end(), numbers, numbers + elements);
+    to.push_back(static_cast<float>(b.kept_variance));
+  });
+  return y;
+}
+
+TEST(GatedNoise, IsTheSameForAnyNumberOfThreads) {
+  for (auto* const sample : {&sample_forward, &sample_adjoint}) {
+    RandomProblem p;
+    draw(p, "logsigmoid", 21 * T + 5, 3);
+    p.problem.arithmetic.readout = p.problem.arithmetic.write_scaled = p.problem.arithmetic.readout_scaled =
+        u;
+    p.problem.adjoint.state = p.problem.adjoint.adjoint = p.problem.arithmetic;
+    p.problem.adjoint.value_readout = p.problem.adjoint.gate_readout = u;
+    const Handed alone = handed(p.problem, sample);
+    EXPECT_GE(alone.size(), 22u);
+    for (const int threads : {2, 5}) {
+      p.problem.threads = threads;
+      EXPECT_EQ(handed(p.problem, sample), alone) << threads;
+    }
   }
 }
 

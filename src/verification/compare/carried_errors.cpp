@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/parallel.h"
+
 namespace assay {
 namespace {
 
@@ -14,11 +16,23 @@ double told_by_pairs(double t) {
   return std::sqrt(2 * t * (1 + 2 * t / kPairs));
 }
 
+/// sum over t of size(x_tc) errors_t.
+template <typename Size>
+std::vector<double> gathered(const StateReads& reads, const std::vector<double>& errors, int64_t columns,
+                             const Size& size) {
+  const size_t states = reads.left.size(), width = static_cast<size_t>(columns);
+  std::vector<double> y(states * width);
+  for (size_t t = 0; t * states < reads.x.size(); ++t)
+    for (size_t c = 0; c < states; ++c) {
+      const double x = size(reads.x[t * states + c]);
+      for (size_t v = 0; v < width; ++v) y[c * width + v] += x * errors[t * width + v];
+    }
+  return y;
+}
+
 /// |x|^T rest.
 std::vector<double> bounded(const StateReads& reads, const std::vector<double>& rest, int64_t columns) {
-  StateReads sizes = reads;
-  for (float& x : sizes.x) x = std::fabs(x);
-  return projected(sizes, rest, columns);
+  return gathered(reads, rest, columns, [](float x) { return std::fabs(static_cast<double>(x)); });
 }
 
 /// Of every column, sum over t of rest_t |x_t diag(left) A|.
@@ -39,39 +53,58 @@ void add_mixed(const StateReads& reads, const std::vector<double>& rest, const s
 }  // namespace
 
 std::vector<double> projected(const StateReads& reads, const std::vector<double>& errors, int64_t columns) {
-  const size_t states = reads.left.size(), width = static_cast<size_t>(columns);
-  std::vector<double> y(states * width);
-  for (size_t t = 0; t * states < reads.x.size(); ++t)
-    for (size_t c = 0; c < states; ++c) {
-      const double x = reads.x[t * states + c];
-      for (size_t v = 0; v < width; ++v) y[c * width + v] += x * errors[t * width + v];
-    }
-  return y;
+  return gathered(reads, errors, columns, [](float x) { return static_cast<double>(x); });
 }
 
-CarriedStatistic carried_statistic(const CarriedErrors& expected,
-                                   const std::vector<std::vector<double>>& errors,
-                                   const std::vector<std::vector<double>>& rest, int64_t columns, double t) {
-  CarriedStatistic y;
+namespace {
+
+/// Sums over pairs of neighbouring blocks.
+struct Pairs {
   double seen = 0, more = 0, of_columns = 0;
+};
+constexpr size_t kBlocksTogether = 32;
+
+/// Of the blocks first .. end - 1 and the ones before them.
+Pairs pairs_of(const CarriedErrors& expected, const std::vector<std::vector<double>>& errors,
+               const std::vector<std::vector<double>>& rest, int64_t columns, size_t first, size_t end) {
+  Pairs y;
   std::vector<double> before, before_rest;
-  for (size_t b = 0; b < expected.blocks.size(); ++b) {
+  for (size_t b = first > 0 ? first - 1 : 0; b < end; ++b) {
     const StateReads& reads = expected.blocks[b];
     std::vector<double> here = projected(reads, errors[b], columns),
                         here_rest = bounded(reads, rest[b], columns);
-    if (b > 0) {
+    if (!before.empty()) {
       const StateReads& earlier = expected.blocks[b - 1];
       std::vector<double> mixed(static_cast<size_t>(columns));
       for (size_t i = 0; i < before.size(); ++i) {
         const double left = earlier.left[i / mixed.size()];
-        seen += left * before[i] * here[i], more += left * before_rest[i] * here_rest[i];
+        y.seen += left * before[i] * here[i], y.more += left * before_rest[i] * here_rest[i];
       }
       add_mixed(earlier, rest[b - 1], earlier.left, here, mixed);
       add_mixed(reads, rest[b], earlier.left, before, mixed);
-      for (const double column : mixed) of_columns += column * column;
+      for (const double column : mixed) y.of_columns += column * column;
     }
     before = std::move(here), before_rest = std::move(here_rest);
   }
+  return y;
+}
+
+}  // namespace
+
+CarriedStatistic carried_statistic(const CarriedErrors& expected,
+                                   const std::vector<std::vector<double>>& errors,
+                                   const std::vector<std::vector<double>>& rest, int64_t columns, double t,
+                                   int threads) {
+  CarriedStatistic y;
+  const size_t blocks = expected.blocks.size();
+  std::vector<Pairs> groups((blocks + kBlocksTogether - 1) / kBlocksTogether);
+  parallel_for(static_cast<int64_t>(groups.size()), threads, [&](int64_t i) {
+    const size_t first = static_cast<size_t>(i) * kBlocksTogether;
+    groups[static_cast<size_t>(i)] =
+        pairs_of(expected, errors, rest, columns, first, std::min(first + kBlocksTogether, blocks));
+  });
+  double seen = 0, more = 0, of_columns = 0;
+  for (const Pairs& of : groups) seen += of.seen, more += of.more, of_columns += of.of_columns;
   const double deviation = std::sqrt(expected.fresh + expected.old), mean = expected.mean;
   if (!(deviation > 0)) return y;
   const auto allowed = [&](double at) {

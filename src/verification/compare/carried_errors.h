@@ -60,6 +60,7 @@ struct CarriedStatistic {
 /// `errors`, `rest`: of every block of `expected`, in its order. Nothing where no block follows another.
 CarriedStatistic carried_statistic(const CarriedErrors& expected,
                                    const std::vector<std::vector<double>>& errors,
-                                   const std::vector<std::vector<double>>& rest, int64_t columns, double t);
+                                   const std::vector<std::vector<double>>& rest, int64_t columns, double t,
+                                   int threads = 1);
 
 }  // namespace assay

@@ -5,52 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/parallel.h"
+#include "src/verification/compare/alike_values.h"
+
 namespace assay {
 namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
-
-/// Values of one kind are rounded alike, as they are nearer to each other than a sixteenth of the spacing.
-using RoundedKind = std::pair<int, long long>;
-RoundedKind kind_of(Dtype dtype, double x) {
-  const double spacing = ulp(dtype, x);
-  return {std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing)};
-}
-
-struct Shares {
-  double collision = 0, largest = 0;
-
-  void raise(const Shares& o) {
-    collision = std::fmax(collision, o.collision), largest = std::fmax(largest, o.largest);
-  }
-};
-
-/// Values that are rounded alike.
-class Alike {
- public:
-  void add(Dtype dtype, double x) {
-    if (x != 0) kinds_.push_back(kind_of(dtype, x));
-  }
-  void add(const Alike& o) { kinds_.insert(kinds_.end(), o.kinds_.begin(), o.kinds_.end()); }
-  /// Probability that two values are; share of the largest class.
-  Shares shares() {
-    std::sort(kinds_.begin(), kinds_.end());
-    double squares = 0, most = 0;
-    for (auto first = kinds_.begin(); first != kinds_.end();) {
-      const auto end = std::upper_bound(first, kinds_.end(), *first);
-      const auto count = static_cast<double>(end - first);
-      squares += count * count, most = std::fmax(most, count);
-      first = end;
-    }
-    const auto all = static_cast<double>(kinds_.size());
-    return kinds_.empty() ? Shares{} : Shares{squares / (all * all), most / all};
-  }
-
- private:
-  std::vector<RoundedKind> kinds_;
-};
 
 /// Sums over a part's elements that depend on the values.
 struct SeenErrors {
@@ -75,23 +38,41 @@ struct SeenErrors {
   }
 };
 
-/// Of storing x, by the program too where the tensor is coarser than its own format.
-double storing_variance(const Tensor& got, const ReferenceOutput& reference, double x) {
+/// Of storing x where the format's spacing is that, by the program too where the tensor is coarser than its
+/// own format.
+double storing_variance(const Tensor& got, const ReferenceOutput& reference, double x, double spacing) {
   const double stored_before = unit_roundoff(got.dtype) > reference.roundoff ? reference.roundoff : 0;
-  const double spacing = ulp(got.dtype, x), before = 2 * stored_before * x;
+  const double before = 2 * stored_before * x;
   return (spacing * spacing + before * before) / 12;
 }
 
+/// Groups of blocks are looked at side by side.
+constexpr size_t kBlocksOfGroup = 32;
+
+/// Calls look(b, group's result) of every block in turn; the groups' results, in their order.
+template <typename Result, typename Look>
+std::vector<Result> by_groups(size_t blocks, int threads, const Look& look) {
+  std::vector<Result> y((blocks + kBlocksOfGroup - 1) / kBlocksOfGroup);
+  parallel_for(static_cast<int64_t>(y.size()), threads, [&](int64_t i) {
+    const auto group = static_cast<size_t>(i);
+    for (size_t b = group * kBlocksOfGroup, end = std::min(b + kBlocksOfGroup, blocks); b < end; ++b)
+      look(b, y[group]);
+  });
+  return y;
+}
+
 SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
-                       const OutputBlock& block) {
+                       const OutputBlock& block, AlikeValues& alike) {
   SeenErrors seen;
+  const Format& f = format(got.dtype);
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t first = model.blocks.row(block, r);
     for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
       const auto i = static_cast<size_t>(flat);
       if (model.rest[i] < 0) continue;
-      const double x = summed_value(reference.mid[i]), e = got.value(flat) - x,
-                   variance = storing_variance(got, reference, x);
+      const double x = summed_value(reference.mid[i]), e = got.value(flat) - x, spacing = ulp(got.dtype, x),
+                   variance = storing_variance(got, reference, x, spacing);
+      alike.add(f, x, spacing);
       const double ideal = round_to(got.dtype, x) - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
       if (std::isfinite(ideal))
@@ -103,22 +84,26 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
   return seen;
 }
 
-/// Of the whole output, and at least that of every block.
-std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputModel& model, Dtype dtype) {
-  Alike values;
+/// What is seen of every block, and how much of it is alike: of every block, and last of all.
+struct Seen {
+  std::vector<SeenErrors> errors;
   std::vector<Shares> shares;
-  for (const OutputBlock& b : model.blocks.blocks()) {
-    Alike here;
-    for (int64_t r = 0; r < b.rows; ++r)
-      for (int64_t flat = model.blocks.row(b, r), end = flat + model.blocks.columns(); flat < end; ++flat)
-        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0) here.add(dtype, reference.mid[i]);
-    values.add(here);
-    shares.push_back(here.shares());
-  }
+};
+Seen seen_of(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model) {
+  const std::vector<OutputBlock>& blocks = model.blocks.blocks();
+  Seen y{std::vector<SeenErrors>(blocks.size()), std::vector<Shares>(blocks.size())};
+  const auto groups =
+      by_groups<AlikeValues>(blocks.size(), model.threads, [&](size_t b, AlikeValues& values) {
+        AlikeValues here;
+        y.errors[b] = seen_errors(got, reference, model, blocks[b], here);
+        y.shares[b] = here.shares(), values.add(here);
+      });
+  AlikeValues values;
+  for (const AlikeValues& group : groups) values.add(group);
   const Shares all = values.shares();
-  for (Shares& s : shares) s.raise(all);
-  shares.push_back(all);
-  return shares;
+  for (Shares& of_block : y.shares) of_block.raise(all);
+  y.shares.push_back(all);
+  return y;
 }
 
 /// What overflows is judged by its class.
@@ -261,15 +246,13 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
   if (!model.skipped.empty()) return y;
   const double t = exponent_of(statistics);
   const double kinds = kinds_of(model.operands);
-  std::vector<SeenErrors> seen;
-  for (const OutputBlock& block : model.blocks.blocks())
-    seen.push_back(seen_errors(got, reference, model, block));
-  const std::vector<Shares> shares = shares_of(reference, model, got.dtype);
+  const Seen seen = seen_of(got, reference, model);
   for (OutputPart& part : model.blocks.parts()) {
     ExpectedErrors expected;
     SeenErrors errors;
-    for (const size_t b : part.blocks) expected.add(model.expected[b]), errors.add(seen[b]);
-    errors.share(part.blocks.size() == 1 ? shares[part.blocks[0]] : shares.back(), expected.elements);
+    for (const size_t b : part.blocks) expected.add(model.expected[b]), errors.add(seen.errors[b]);
+    errors.share(part.blocks.size() == 1 ? seen.shares[part.blocks[0]] : seen.shares.back(),
+                 expected.elements);
     y.push_back(statistics_of(expected, errors, t, kinds));
     y.back().part.where = std::move(part.where);
     y.back().late = part.late;
@@ -279,84 +262,83 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
 
 namespace {
 
-/// Errors and what else is allowed of a block's elements; 0 where they are not judged. Their number is added.
-std::pair<std::vector<double>, std::vector<double>> block_errors(const Tensor& got,
-                                                                 const ReferenceOutput& reference,
-                                                                 const OutputModel& model,
-                                                                 const OutputBlock& block, int64_t& judged) {
+/// Errors and what else is allowed of a block's elements; 0 where they are not judged. And how many are.
+struct BlockErrors {
   std::vector<double> errors, rest;
+  int64_t judged = 0;
+  double largest = 0;  ///< exact value
+};
+BlockErrors block_errors(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                         const OutputBlock& block) {
+  BlockErrors y;
+  y.errors.reserve(static_cast<size_t>(block.rows * model.blocks.columns()));
+  y.rest.reserve(y.errors.capacity());
   for (int64_t r = 0; r < block.rows; ++r)
     for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat) {
       const auto i = static_cast<size_t>(flat);
       const bool is_judged = model.rest[i] >= 0;
-      errors.push_back(is_judged ? got.value(flat) - reference.mid[i] : 0);
-      rest.push_back(is_judged ? model.rest[i] : 0), judged += is_judged;
+      y.errors.push_back(is_judged ? got.value(flat) - reference.mid[i] : 0);
+      y.rest.push_back(is_judged ? model.rest[i] : 0), y.judged += is_judged;
+      y.largest = std::fmax(y.largest, std::fabs(reference.mid[i]));
     }
-  return {errors, rest};
+  return y;
 }
 
-/// What roundings of the same kind make of a direction: one source each.
-class KindsAlong {
- public:
-  void add(Dtype dtype, double x, double along, double variance) {
-    if (along != 0) values_.push_back({kind_of(dtype, x), std::copysign(along, along * x), variance});
-  }
-  double variance() {
-    std::sort(values_.begin(), values_.end(), [](const Value& a, const Value& b) { return a.kind < b.kind; });
-    double all = 0;
-    for (auto first = values_.begin(); first != values_.end();) {
-      double along = 0, most = 0;
-      auto end = first;
-      for (; end != values_.end() && end->kind == first->kind; ++end)
-        along += end->along, most = std::fmax(most, end->variance);
-      all += along * along * most, first = end;
-    }
-    return all;
-  }
+/// Along the direction in which a state kept in the operands' format would move the output.
+struct SeenAlong {
+  double seen = 0, ideal = 0, rest = 0, length = 0, fourth = 0;
+  KindsAlong stored = {};
 
- private:
-  struct Value {
-    RoundedKind kind;
-    double along, variance;
-  };
-  std::vector<Value> values_;
+  void add(const SeenAlong& o) {
+    seen += o.seen, ideal += o.ideal, rest += o.rest, length += o.length, fourth += o.fourth;
+    stored.add(o.stored);
+  }
 };
+void look_along(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                const OutputBlock& block, const std::vector<float>& direction, SeenAlong& y) {
+  const Format& f = format(got.dtype);
+  size_t at = 0;
+  for (int64_t r = 0; r < block.rows; ++r)
+    for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat) {
+      const auto d = static_cast<double>(direction[at++]);
+      if (d == 0) continue;
+      const auto i = static_cast<size_t>(flat);
+      const double x = summed_value(reference.mid[i]), rounding = round_to(got.dtype, x) - x,
+                   spacing = ulp(got.dtype, x);
+      y.seen += d * (got.value(flat) - x), y.length += d * d, y.fourth += d * d * d * d,
+          y.rest += std::fabs(d) * model.rest[i];
+      if (std::isfinite(rounding)) y.ideal += d * rounding;
+      y.stored.add(f, x, spacing, d, storing_variance(got, reference, x, spacing));
+    }
+}
 
-/// Along the direction in which a state kept in the operands' format would move the output: of its sources'
-/// sum, sub-Gaussian of that variance, more than sqrt(2 t V) with probability e^-t at most. Nothing is looked
-/// for where such a state would be less than a standard deviation of it, or where few elements are all of it.
+/// Of its sources' sum, sub-Gaussian of that variance, more than sqrt(2 t V) with probability e^-t at most.
+/// Nothing is looked for where such a state would be less than a standard deviation of it, or where few
+/// elements are all of it.
 CarriedStatistic kept_statistic(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
                                 const CarriedErrors& expected, double t) {
-  double seen = 0, ideal = 0, rest = 0, length = 0, fourth = 0, noise = 0, elements = 0;
-  KindsAlong stored;
-  for (size_t b = 0; b < expected.blocks.size(); ++b) {
-    const OutputBlock& block = model.blocks.blocks()[expected.blocks[b].block];
-    const ExpectedErrors& of_block = model.expected[expected.blocks[b].block];
+  double noise = 0, elements = 0;
+  for (const StateReads& reads : expected.blocks) {
+    const ExpectedErrors& of_block = model.expected[reads.block];
     noise += of_block.noise_squares, elements += static_cast<double>(of_block.elements);
-    size_t at = 0;
-    for (int64_t r = 0; r < block.rows; ++r)
-      for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end;
-           ++flat) {
-        const double d = static_cast<double>(expected.kept[b][at++]);
-        if (d == 0) continue;
-        const auto i = static_cast<size_t>(flat);
-        const double x = summed_value(reference.mid[i]), rounding = round_to(got.dtype, x) - x;
-        seen += d * (got.value(flat) - x), length += d * d, fourth += d * d * d * d,
-            rest += std::fabs(d) * model.rest[i];
-        if (std::isfinite(rounding)) ideal += d * rounding;
-        stored.add(got.dtype, x, d, storing_variance(got, reference, x));
-      }
   }
+  SeenAlong all;
+  for (const SeenAlong& group :
+       by_groups<SeenAlong>(expected.blocks.size(), model.threads, [&](size_t b, SeenAlong&of) {
+         const OutputBlock& block = model.blocks.blocks()[expected.blocks[b].block];
+         look_along(got, reference, model, block, expected.kept[b], of);
+       }))
+    all.add(group);
   CarriedStatistic y;
-  const double alike = elements > 0 ? noise / kinds_of(model.operands) * length / elements : 0,
-               variance = std::fmax(expected.kept_variance, alike) + stored.variance(),
+  const double alike = elements > 0 ? noise / kinds_of(model.operands) * all.length / elements : 0,
+               variance = std::fmax(expected.kept_variance, alike) + all.stored.variance(),
                deviation = std::sqrt(variance),
-               more = rest + std::fabs(expected.kept_common) + std::fabs(ideal);
-  if (!(deviation > 0) || !std::isfinite(deviation + more + seen) || length < deviation ||
-      length * length < fourth * static_cast<double>(kLeastElements))
+               more = all.rest + std::fabs(expected.kept_common) + std::fabs(all.ideal);
+  if (!(deviation > 0) || !std::isfinite(deviation + more + all.seen) || all.length < deviation ||
+      all.length * all.length < all.fourth * static_cast<double>(kLeastElements))
     return y;
-  y.deviations = seen / deviation, y.allowed = std::sqrt(2 * t) + more / deviation;
-  const double over = std::fmax(0, (seen - more) / deviation);
+  y.deviations = all.seen / deviation, y.allowed = std::sqrt(2 * t) + more / deviation;
+  const double over = std::fmax(0, (all.seen - more) / deviation);
   y.evidence = std::fmin(kMostEvidence, over * over / 2);
   return y;
 }
@@ -367,21 +349,23 @@ constexpr double kLeastCarried = 0x1p-30;
 PartStatistics carried_part(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
                             const CarriedErrors& expected, double t) {
   PartStatistics y;
-  std::vector<std::vector<double>> errors, rest;
+  const size_t blocks = expected.blocks.size();
+  std::vector<std::vector<double>> errors(blocks), rest(blocks);
+  struct Group {
+    int64_t judged = 0;
+    double largest = 0;
+  };
   double largest = 0;
-  for (const StateReads& reads : expected.blocks) {
-    const OutputBlock& block = model.blocks.blocks()[reads.block];
-    for (int64_t r = 0; r < block.rows; ++r)
-      for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat)
-        largest = std::fmax(largest, std::fabs(reference.mid[static_cast<size_t>(flat)]));
-  }
-  if (largest < kLeastCarried) return y;
-  for (const StateReads& reads : expected.blocks) {
-    auto [here, here_rest] =
-        block_errors(got, reference, model, model.blocks.blocks()[reads.block], y.part.elements);
-    errors.push_back(std::move(here)), rest.push_back(std::move(here_rest));
-  }
-  const CarriedStatistic products = carried_statistic(expected, errors, rest, model.blocks.columns(), t),
+  for (const Group& group : by_groups<Group>(blocks, model.threads, [&](size_t b, Group&of) {
+         BlockErrors here =
+             block_errors(got, reference, model, model.blocks.blocks()[expected.blocks[b].block]);
+         of.judged += here.judged, of.largest = std::fmax(of.largest, here.largest);
+         errors[b] = std::move(here.errors), rest[b] = std::move(here.rest);
+       }))
+    y.part.elements += group.judged, largest = std::fmax(largest, group.largest);
+  if (largest < kLeastCarried) return {};
+  const CarriedStatistic products = carried_statistic(expected, errors, rest, model.blocks.columns(), t,
+                                                      model.threads),
                          kept = kept_statistic(got, reference, model, expected, t);
   const auto share = [](const CarriedStatistic& s) { return s.allowed > 0 ? s.deviations / s.allowed : 0; };
   const CarriedStatistic& s = share(kept) > share(products) ? kept : products;

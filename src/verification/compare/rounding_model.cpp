@@ -367,7 +367,7 @@ std::map<std::string, OutputModel> rounding_model(const RoundingProblem& p,
         models
             .emplace(output.name, OutputModel(OutputBlocks(output.name, output.axes, p.problem->cu_seqlens)))
             .first->second;
-    model.rest.assign(output.mid.size(), -1);
+    model.rest.assign(output.mid.size(), -1), model.threads = p.problem->threads;
     model.skipped = !inputs.empty() ? inputs : all_zero(output.bound) ? "nothing of it rounds" : "";
     if (!model.skipped.empty()) continue;
     const bool is_output = std::any_of(p.op->outputs.begin(), p.op->outputs.end(),

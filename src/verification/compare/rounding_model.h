@@ -49,6 +49,7 @@ struct OutputModel {
   std::string skipped;                   ///< why the model says nothing of this output
   Dtype operands = Dtype::fp32;          ///< format whose roundings are sampled
   std::vector<CarriedErrors> carried;    ///< of each sequence and head that reads a state
+  int threads = 1;                       ///< that may look at it
 
   explicit OutputModel(OutputBlocks b) : blocks(std::move(b)), expected(blocks.blocks().size()) {}
 };

@@ -1,0 +1,61 @@
+#include "src/verification/compare/alike_values.h"
+
+#include <cmath>
+
+namespace assay {
+
+uint64_t kind_of(const Format& f, double x, double spacing) {
+  // Spacings are powers of two from 2^-1074 on. Of formats with more digits than fp32 a double is a whole
+  // number of spacings.
+  const auto exponent = static_cast<uint64_t>(std::ilogb(spacing) + 1075);
+  const double sixteenths = 16 * std::fabs(x) / spacing;
+  const auto whole = static_cast<uint64_t>(sixteenths);
+  const uint64_t nearest = whole + (sixteenths - static_cast<double>(whole) >= 0.5);
+  return f.precision > 24 ? exponent << 53 | nearest >> 4 : exponent << 32 | nearest;
+}
+
+void Shares::raise(const Shares& o) {
+  collision = std::fmax(collision, o.collision), largest = std::fmax(largest, o.largest);
+}
+
+void AlikeValues::add(const Format& f, double x, double spacing) {
+  if (x != 0) ++counts_.at(kind_of(f, x, spacing)), ++all_;
+}
+
+void AlikeValues::add(const AlikeValues& o) {
+  for (size_t i = 0; i < o.counts_.kinds().size(); ++i)
+    counts_.at(o.counts_.kinds()[i]) += o.counts_.entries()[i];
+  all_ += o.all_;
+}
+
+Shares AlikeValues::shares() const {
+  double squares = 0, most = 0;
+  for (const int64_t of_kind : counts_.entries()) {
+    const auto count = static_cast<double>(of_kind);
+    squares += count * count, most = std::fmax(most, count);
+  }
+  const auto all = static_cast<double>(all_);
+  return all_ == 0 ? Shares{} : Shares{squares / (all * all), most / all};
+}
+
+void KindsAlong::add(const Format& f, double x, double spacing, double along, double variance) {
+  if (along == 0) return;
+  Sum& sum = sums_.at(kind_of(f, x, spacing));
+  sum.along += std::copysign(along, along * x), sum.variance = std::fmax(sum.variance, variance);
+}
+
+void KindsAlong::add(const KindsAlong& o) {
+  for (size_t i = 0; i < o.sums_.kinds().size(); ++i) {
+    Sum& sum = sums_.at(o.sums_.kinds()[i]);
+    const Sum& from = o.sums_.entries()[i];
+    sum.along += from.along, sum.variance = std::fmax(sum.variance, from.variance);
+  }
+}
+
+double KindsAlong::variance() const {
+  double all = 0;
+  for (const Sum& sum : sums_.entries()) all += sum.along * sum.along * sum.variance;
+  return all;
+}
+
+}  // namespace assay
