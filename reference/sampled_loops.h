@@ -1,7 +1,7 @@
 // The inner loops of sampled roundings (rounding_noise.h), where they take the time: sums of products over
 // tokens, channels and columns, and draws. The same source is compiled for three instruction sets; every sum
-// is taken in one order (over channels of a score: sixteen sums side by side) and no multiply-add is fused, so
-// that all three return the same bits; subnormal numbers are 0 in all.
+// is taken in one order (over channels of a score: sixteen sums side by side) and no multiply-add is fused,
+// so that all three return the same bits; subnormal numbers are 0 in all.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
@@ -55,21 +56,27 @@ Extent extent_of(const Tensor& tensor) {
   return e;
 }
 
+/// Elements that are drawn together, so that threads are worth their while.
+constexpr int64_t kDrawnTogether = 1 << 14;
+
+/// Rows of all heads and channels of a token, each once, on at most `threads` threads.
 template <typename DrawElement>
-void fill(Tensor& tensor, const std::vector<Place>& tokens, DrawElement draw) {
+void fill(Tensor& tensor, const std::vector<Place>& tokens, int threads, DrawElement draw) {
   const Extent e = extent_of(tensor);
-  int64_t flat = 0;
-  for (int64_t b = 0; b < e.b; ++b) {
-    for (int64_t t = 0; t < e.t; ++t) {
+  const int64_t width = e.h * e.c, rows = e.b * e.t,
+                of_task = std::max<int64_t>(1, kDrawnTogether / std::max<int64_t>(width, 1));
+  parallel_for((rows + of_task - 1) / of_task, threads, [&](int64_t task) {
+    for (int64_t row = task * of_task, end = std::min(row + of_task, rows); row < end; ++row) {
+      const int64_t b = row / e.t, t = row % e.t;
       const Place place = !e.has_time ? Place{0, 0, 1} : tokens.empty() ? Place{0, t, e.t} : tokens[t];
-      for (int64_t h = 0; h < e.h; ++h) {
+      int64_t flat = row * width;
+      for (int64_t h = 0; h < e.h; ++h)
         for (int64_t c = 0; c < e.c; ++c) {
           const Coordinates at{b + place.sequence, place.position, h, c};
           tensor.set(flat++, draw(at, place.length, e.c));
         }
-      }
     }
-  }
+  });
 }
 
 /// The elements of one argument, each from its place alone.
@@ -140,12 +147,13 @@ class DrawnSource : public TensorSource {
   std::vector<Place> tokens_;
 };
 
-Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens) {
+Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens,
+                     int threads) {
   Tensor tensor = argument.shape;
   if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(argument, r);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(argument.spec, r);
-  fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
+  fill(tensor, tokens, threads, [&](const Coordinates& at, int64_t length, int64_t channels) {
     return elements.at(at, length, channels);
   });
   return tensor;
@@ -159,14 +167,14 @@ Tensor draw_on_demand(const SizedArgument& argument, const ResolvedCase& r) {
   return tensor;
 }
 
-TensorMap draw_inputs(const ResolvedCase& r) {
+TensorMap draw_inputs(const ResolvedCase& r, int threads) {
   const Case& c = r.case_;
   // A run of some blocks may have more tokens than there is memory for.
   const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
   const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
   TensorMap inputs;
   for (const SizedArgument& input : r.inputs)
-    inputs.emplace(input.spec.name, draw_argument(input, r, tokens));
+    inputs.emplace(input.spec.name, draw_argument(input, r, tokens, threads));
   for (const Override& override : r.overrides) apply_override(override, inputs);
   return inputs;
 }

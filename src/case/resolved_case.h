@@ -55,8 +55,8 @@ SizedArgument sized(const ArgumentSpec&, const Case&);
 /// Slots of a case that asks for none: 64; 0 where the operator has no such axis.
 int64_t usual_slots(const Operator&);
 
-/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the
-/// case.
-TensorMap draw_inputs(const ResolvedCase&);
+/// Inputs drawn from the case alone: same case, same bits, on every host and any number of threads. Rounded
+/// once to the formats of the case.
+TensorMap draw_inputs(const ResolvedCase&, int threads = 1);
 
 }  // namespace assay

@@ -2,6 +2,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/case/case.h"
+#include "src/case/resolved_case.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {
@@ -34,6 +35,14 @@ TEST(Draw, SameCaseGivesTheBitsRecordedOnOtherHosts) {
   for (const auto& [token, expected] : table) {
     EXPECT_EQ(digest(draw_inputs(parse_token(token), gated_operator())), expected) << token;
   }
+}
+
+TEST(Draw, AnyNumberOfThreadsDrawsTheSameBits) {
+  Case c = small();
+  c.cu_seqlens = {0, 700, 4000}, c.B = 1, c.T = 4000;
+  const ResolvedCase resolved = resolve_unchecked(c, gated_operator());
+  const uint64_t alone = digest(draw_inputs(resolved, 1));
+  for (const int threads : {2, 7}) EXPECT_EQ(digest(draw_inputs(resolved, threads)), alone) << threads;
 }
 
 TEST(Draw, EveryArgumentHasTheAxesAndTheFormatOfTheCase) {

@@ -7,6 +7,7 @@
 
 #include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/threads.h"
 #include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/element_slice.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -91,7 +92,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   const ResolvedCase resolved = accepted(c, kernel);
   require_memory(resolved);
   Verification v = begin(c, kernel, backend);
-  const TensorMap drawn = options.inputs ? TensorMap{} : draw_inputs(resolved);
+  const TensorMap drawn =
+      options.inputs ? TensorMap{} : draw_inputs(resolved, static_cast<int>(threads_or_all(options.threads)));
   const TensorMap& inputs = options.inputs ? *options.inputs : drawn;
   v.domain = domain_faults(inputs, kernel, *resolved.op);
   if (!v.domain.empty()) {
