@@ -57,6 +57,7 @@ struct ChunkOperands {
 /// Solves are operands of their own (solve_operand.cuh).
 struct PreparedLayout : ChunkOperands<3, 2> {
   using ChunkOperands::ChunkOperands;
+  static constexpr int value_tiles = 2;  ///< of a scan
   HOST_DEVICE constexpr int reads(int tile, int group) const { return tokens(0, tile, group); }
   HOST_DEVICE constexpr int queries(int tile, int group) const { return tokens(1, tile, group); }
   HOST_DEVICE constexpr int value_writes(int group, int tile) const { return channels(1, group, tile); }
@@ -66,25 +67,41 @@ struct PreparedLayout : ChunkOperands<3, 2> {
 };
 
 /// A block of the scans has a chunk in shared memory while the next one is on its way: rows of keys and
-/// queries once, each copied anew as soon as it was read; what belongs to pairs of tokens, and values, twice.
-/// `Prepared`: where the operands lie, as in PreparedLayout.
+/// queries once, each copied anew as soon as it was read; what belongs to pairs of tokens twice, and values
+/// once or twice. Where that is too much (not `whole`), pairs once as well, copied anew when the chunk is
+/// solved, but for e^L, and no values. `Prepared`: where the operands lie, as in PreparedLayout.
 template <class Prepared>
 struct ScanLayout {
-  int rows, pairs, values;  ///< bytes
+  int rows, pairs, decays, values;  ///< bytes; decays: of the pairs'
+  bool whole;
 
-  HOST_DEVICE constexpr ScanLayout(device::FormatSizes sizes, int key_groups)
+  HOST_DEVICE constexpr ScanLayout(device::FormatSizes sizes, int key_groups, bool whole)
       : rows(Prepared(sizes.operand_block, key_groups).removal(0, 0)),
         pairs(Prepared(sizes.operand_block, key_groups).bytes() - rows),
-        values(device::tile_bytes(sizes.element, scan_values)) {}
-  /// Where operands of pairs lie beyond their place in Prepared; `turn`: 0 or 1.
-  HOST_DEVICE constexpr int of_pairs(int turn) const { return turn * pairs; }
-  HOST_DEVICE constexpr int of_values(int turn) const { return rows + 2 * pairs + turn * values; }
-  HOST_DEVICE constexpr int bytes() const { return of_values(2); }
+        decays(Prepared(sizes.operand_block, key_groups).bytes() -
+               Prepared(sizes.operand_block, key_groups).decays()),
+        values(device::tile_bytes(sizes.element, scan_values)),
+        whole(whole) {}
+  /// Where operands of pairs lie beyond their place in Prepared, and e^L beyond that; `turn`: 0 or 1.
+  HOST_DEVICE constexpr int of_pairs(int turn) const { return whole ? turn * pairs : 0; }
+  HOST_DEVICE constexpr int of_decays(int turn) const { return whole ? 0 : turn * decays; }
+  HOST_DEVICE constexpr int of_values(int turn) const {
+    return rows + 2 * pairs + turn % Prepared::value_tiles * values;
+  }
+  HOST_DEVICE constexpr int bytes() const {
+    return whole ? rows + 2 * pairs + Prepared::value_tiles * values : rows + pairs + decays;
+  }
+  HOST_DEVICE constexpr bool fits() const { return bytes() + turns_bytes <= device::most_shared_bytes; }
 };
-/// Do the functions of a capacity work so? Else they read operands where they lie.
+/// Do the functions of a capacity have all ahead, or all but values? Else they read operands where they lie.
+template <class Prepared>
+HOST_DEVICE constexpr bool scans_whole_ahead(device::FormatSizes sizes, int capacity) {
+  return ScanLayout<Prepared>(sizes, capacity / 16, true).fits();
+}
 template <class Prepared>
 HOST_DEVICE constexpr bool scans_ahead(device::FormatSizes sizes, int capacity) {
-  return ScanLayout<Prepared>(sizes, capacity / 16).bytes() + turns_bytes <= device::most_shared_bytes;
+  return scans_whole_ahead<Prepared>(sizes, capacity) ||
+         ScanLayout<Prepared>(sizes, capacity / 16, false).fits();
 }
 
 /// The kernel of the gradients of tokens' gates, or none (token_gradients.cuh): tiles of q, k and do, of what

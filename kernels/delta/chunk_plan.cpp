@@ -78,7 +78,8 @@ class ChunkPlan : public RulePlan {
     use_for_any_gates(source);
     const device::FormatSizes format = device::format_sizes(c.dtype);
     const int capacity = rule_capacity(sizes.K);
-    const ScanLayout<PreparedLayout> layout(format, static_cast<int>(device::blocks_of(sizes.K, 16)));
+    const ScanLayout<PreparedLayout> layout(format, static_cast<int>(device::blocks_of(sizes.K, 16)),
+                                            scans_whole_ahead<PreparedLayout>(format, capacity));
     launch(fmt::format("delta_chunk_{}_{}", function, capacity),
            sizes.N * sizes.HV * device::blocks_of(sizes.V, scan_values), std::move(arguments),
            {number(sizes.HV), number(sizes.K), number(sizes.V), number(sizes.V % 8 == 0)},

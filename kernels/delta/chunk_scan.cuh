@@ -76,7 +76,7 @@ struct ScanState {
   template <bool values, class Layout>
   __device__ __forceinline__ void advance(const ChunkOperands& at, const Layout& layout,
                                           const Operand (&updates)[4], const Operand (&given)[4], int lane) {
-    const float4* const decays = reinterpret_cast<const float4*>(at.pairs + layout.decays());
+    const float4* const decays = reinterpret_cast<const float4*>(at.decays);
 #pragma unroll
     for (int group = 0; group < groups; ++group) {
       if (group >= layout.key_groups) continue;
@@ -151,8 +151,10 @@ struct ScanPlace {
     using Operand = typename OperandOf<Format>::Type;
     const int key_groups = (K + 15) / 16;
     const typename Kind::Layout layout(Operand::block_bytes, key_groups);
+    using Source = ScanSource<Format, capacity, Kind>;
     return {layout,
-            assay::delta::ScanLayout<typename Kind::Layout>(sizes_of_format<Format>, key_groups),
+            assay::delta::ScanLayout<typename Kind::Layout>(sizes_of_format<Format>, key_groups,
+                                                            Source::whole_ahead),
             prepared + (slot * heads + head) * layout.bytes(),
             i64(heads) * layout.bytes(),
             tokens,
@@ -208,7 +210,7 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
 
   ScanState<Format, capacity> x;
   x.load(initial_state, place.state, K, V, live_values, lane);
-  source.start(0);
+  source.start(0), source.start_pairs(0);
 #pragma unroll 1
   for (i64 chunk = 0; 64 * chunk < place.tokens; ++chunk) {
     const int rows = source.rows(chunk);
@@ -259,7 +261,7 @@ __device__ __forceinline__ void scan(const typename Format::Bits* v, const char*
           store_outputs<Format>(out, o + token, stride, scale, rows, live_values, vector, lane);
       }
     }
-    source.wait_late();
+    source.wait_late(chunk + 1);
     if (live) x.template advance<false>(at, layout, updated, updated, lane);
   }
   if constexpr (Kind::outputs) x.store(final_state, place.state, K, V, live_values, lane);
@@ -285,7 +287,7 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
   ScanState<Format, capacity> x;
   x.load(dfinal_state, place.state, K, V, live_values, lane);
   const i64 last = (place.tokens + 63) / 64 - 1;
-  source.start(last);
+  source.start(last), source.start_pairs(last);
 #pragma unroll 1
   for (i64 chunk = last; chunk >= 0; --chunk) {
     const int rows = source.rows(chunk);
@@ -326,7 +328,7 @@ __device__ __forceinline__ void scan_back(const typename Format::Bits* d_o, cons
         store_values<Type>(y, kept.residuals + token, stride, tile, rows, live_values, vector, lane);
       }
     }
-    source.wait_late();
+    source.wait_late(chunk - 1);
     if (live) x.template advance<true>(at, layout, passed, cotangents, lane);
   }
   if (dinitial_state != nullptr) x.store(dinitial_state, place.state, K, V, live_values, lane);

@@ -96,9 +96,10 @@ struct ScanBack {
   static constexpr int early = 4, late = 4;
 };
 
-// Where the operands of the chunk at hand are: at `rows` and `pairs` plus what the kind's Layout says.
+// Where the operands of the chunk at hand are: at `rows` and `pairs` plus what the kind's Layout says, and
+// e^L at `decays`.
 struct ChunkOperands {
-  const char *rows, *pairs;
+  const char *rows, *pairs, *decays;
 };
 
 // One sequence and head, chunk by chunk: its operands and 64 value channels of v or dO, in shared memory
@@ -109,6 +110,9 @@ struct ScanSource {
   using ValueTile = Tile<Format, assay::delta::scan_values>;
   using Layout = typename Kind::Layout;
   static constexpr bool ahead = assay::delta::scans_ahead<Layout>(sizes_of_format<Format>, capacity);
+  // Pairs twice and values; else pairs once.
+  static constexpr bool whole_ahead =
+      assay::delta::scans_whole_ahead<Layout>(sizes_of_format<Format>, capacity);
 
   const Layout layout;
   const assay::delta::ScanLayout<Layout> stage;
@@ -127,16 +131,30 @@ struct ScanSource {
     for (int byte = begin + 16 * int(threadIdx.x); byte < end; byte += 16 * 128)
       copy_async(shared + shift + byte, from + byte, 16);
   }
+  __device__ __forceinline__ bool has(i64 chunk) const {
+    return chunk >= 0 && 64 * chunk < tokens;
+  }
   // Starts copying what a chunk begins with; `chunk` may be none of the sequence's.
   __device__ __forceinline__ void start(i64 chunk) const {
     if constexpr (ahead) {
-      if (chunk >= 0 && 64 * chunk < tokens) {
+      if (has(chunk)) {
         const int turn = int(chunk & 1);
         copy(chunk, 0, layout.reads(Kind::early, 0), 0);
-        copy(chunk, layout.removal(0, 0), layout.bytes(), stage.of_pairs(turn));
-        load_tile<ValueTile, 128>(shared + stage.of_values(turn), values + 64 * chunk * stride, stride,
-                                  rows(chunk), live_values, vector);
+        if constexpr (whole_ahead) {
+          copy(chunk, layout.removal(0, 0), layout.bytes(), stage.of_pairs(turn));
+          load_tile<ValueTile, 128>(shared + stage.of_values(turn), values + 64 * chunk * stride, stride,
+                                    rows(chunk), live_values, vector);
+        } else {
+          copy(chunk, layout.decays(), layout.bytes(), stage.of_decays(turn));
+        }
       }
+      commit_copies();
+    }
+  }
+  // The pairs of a chunk, where they have one place.
+  __device__ __forceinline__ void start_pairs(i64 chunk) const {
+    if constexpr (ahead && !whole_ahead) {
+      if (has(chunk)) copy(chunk, layout.removal(0, 0), layout.decays(), 0);
       commit_copies();
     }
   }
@@ -147,10 +165,12 @@ struct ScanSource {
       __syncthreads();
       copy(chunk, layout.reads(Kind::late, 0), layout.removal(0, 0), 0);
       commit_copies();
-      return {shared, shared + stage.of_pairs(int(chunk & 1))};
+      const int turn = int(chunk & 1);
+      const char* const pairs = shared + stage.of_pairs(turn);
+      return {shared, pairs, pairs + layout.decays() + stage.of_decays(turn)};
     } else {
       const char* const at = prepared + chunk * chunk_bytes;
-      return {at, at};
+      return {at, at, at + layout.decays()};
     }
   }
   // What the chunk began with has been read: starts copying that of the next one.
@@ -160,16 +180,17 @@ struct ScanSource {
       start(next);
     }
   }
-  // Waits for what the chunk ends with.
-  __device__ __forceinline__ void wait_late() const {
+  // The chunk is solved: waits for what it ends with.
+  __device__ __forceinline__ void wait_late(i64 next) const {
     if constexpr (ahead) {
       wait_copies<1>();
       __syncthreads();
+      start_pairs(next);
     }
   }
   // The warp's 16 value channels of a tile.
   __device__ __forceinline__ void load(float (&x)[2][4], i64 chunk, int tile, int warp, int lane) const {
-    if constexpr (ahead)
+    if constexpr (whole_ahead)
       Fragment<ValueTile, Format>::columns(x, shared + stage.of_values(int(chunk & 1)), 16 * tile, 16 * warp,
                                            lane);
     else

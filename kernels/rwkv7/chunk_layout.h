@@ -21,6 +21,8 @@ namespace assay::rwkv7 {
 ///   solves    of each tile                 X                  X^T
 struct PreparedLayout : delta::ChunkOperands<4, 4> {
   using ChunkOperands::ChunkOperands;
+  /// Of a scan, which has taken a chunk's values when it starts copying the next one's.
+  static constexpr int value_tiles = 1;
   HOST_DEVICE constexpr int reads(int tile, int group) const { return tokens(0, tile, group); }
   HOST_DEVICE constexpr int queries(int tile, int group) const { return tokens(1, tile, group); }
   HOST_DEVICE constexpr int writes(int group, int tile) const { return channels(2, group, tile); }
@@ -30,5 +32,47 @@ struct PreparedLayout : delta::ChunkOperands<4, 4> {
   HOST_DEVICE constexpr int weight(int tile, int earlier) const { return pairs(2, tile, earlier); }
   HOST_DEVICE constexpr int direct(int tile, int earlier) const { return pairs(3, tile, earlier); }
 };
+
+/// The kernel of the gradients (chunk_gradients.cuh): two warps, of 32 tokens each, for every 16 key channels
+/// of a block. First the sums over pairs of tokens and their diagonals, which stay; then do, v, what tokens
+/// read and pull, S and D while they are contracted, `values` value channels at a time, and afterwards in
+/// their place r, k, a, b and w, which the gradients replace in the end, what the two warps of a group have
+/// for each other as operands, and as sums. All within 99 KiB, for which of 32 bits a block has half the
+/// channels.
+struct GradientLayout {
+  int keys, values;  ///< channels
+  int diagonals_offset, cotangents_offset, values_offset, reads_offset, pulls_offset, states_offset,
+      adjoints_offset;
+  int queries_offset, keys_offset, readers_offset, writers_offset, gates_offset, far_offset, sums_offset;
+  int far_block, bytes;
+
+  HOST_DEVICE constexpr GradientLayout(device::FormatSizes format, int gate)
+      : keys(format.kept == 2 ? 64 : 32),
+        values(format.kept == 2 ? 64 : 32),
+        diagonals_offset(2 * device::tile_bytes(format.kept, 64)),
+        cotangents_offset(diagonals_offset + 2 * 4 * delta::chunk_tokens),
+        values_offset(cotangents_offset + device::tile_bytes(format.element, values)),
+        reads_offset(values_offset + device::tile_bytes(format.element, values)),
+        pulls_offset(reads_offset + device::tile_bytes(format.kept, values)),
+        states_offset(pulls_offset + device::tile_bytes(format.kept, values)),
+        adjoints_offset(states_offset + device::tile_bytes(format.kept, keys)),
+        queries_offset(cotangents_offset),
+        keys_offset(queries_offset + device::tile_bytes(format.element, keys)),
+        readers_offset(keys_offset + device::tile_bytes(format.element, keys)),
+        writers_offset(readers_offset + device::tile_bytes(format.element, keys)),
+        gates_offset(writers_offset + device::tile_bytes(format.element, keys)),
+        far_offset(gates_offset + device::tile_bytes(gate, keys)),
+        sums_offset(far_offset + keys / 16 * 8 * format.operand_block),
+        far_block(format.operand_block),
+        bytes(0) {
+    const int contracted = adjoints_offset + device::tile_bytes(format.kept, keys),
+              end = sums_offset + 4 * 2 * 4 * keys;
+    bytes = end > contracted ? end : contracted;
+  }
+  HOST_DEVICE constexpr int threads() const { return 4 * keys; }
+};
+static_assert(GradientLayout(device::bf16_sizes, 4).bytes <= device::most_shared_bytes);
+static_assert(GradientLayout(device::fp16_sizes, 4).bytes <= device::most_shared_bytes);
+static_assert(GradientLayout(device::fp32_sizes, 4).bytes <= device::most_shared_bytes);
 
 }  // namespace assay::rwkv7

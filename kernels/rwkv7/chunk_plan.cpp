@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
-#include "kernels/delta/delta_layout.h"
 #include "kernels/device/format_sizes.h"
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
 #include "kernels/rwkv7/chunk_layout.h"
-#include "kernels/rwkv7/launches.h"
 
 namespace assay::rwkv7 {
 namespace {
@@ -26,34 +23,27 @@ class ChunkPlan {
     require_within(gla::channel_limits(), c, plan.name);
     plan.outputs = plan_outputs(c);
     plan.constants = {sequences_.table, sequences_.chunk_table};
-    const PreparedLayout layout(device::format_sizes(c.dtype).operand_block, key_groups());
-    prepared_ = workspace("prepared", chunks() * layout.bytes());
+    prepared_ = prepared("prepared");
   }
 
   void add_forward() {
-    prepare("");
-    scan("chunk_scan", "scan",
+    prepare("", {});
+    scan("chunk_scan", "scan", 1,
          {input("v"), prepared_, input("initial_state"), output("o"), PointerArgument{"final_state", 0},
           PointerArgument{"sequences", 0}, Argument::rounded(c_.scale)});
   }
   void add_backward() {
-    const int64_t of_values = 4 * sizes_.B * sizes_.T * sizes_.H * sizes_.V,
-                  of_chunks = 4 * chunks() * sizes_.K * sizes_.V;
-    const RowGradients from{workspace("reads", of_values), workspace("pulls", of_values),
-                            workspace("states", of_chunks), workspace("adjoints", of_chunks)};
-    prepare("");
-    scan("chunk_backward", "states",
-         {input("v"), prepared_, input("initial_state"), from.reads, from.initial_state,
-          PointerArgument{"sequences", 0}});
-    prepare("_back");
-    scan("chunk_backward", "adjoints",
-         {input("do"), prepared_, input("dfinal_state"), output("dv"), from.pulls, from.dfinal_state,
-          output("dinitial_state"), PointerArgument{"sequences", 0}});
-    if (sequences_.chunks == 0) return;
-    plan.constants.push_back(chunks_as_sequences(sequences_, delta::chunk_tokens / delta::kept_tokens));
-    Launches launches(plan, "fused_recurrent_backward", c_, {"chunk_sequences", sequences_.chunks});
-    add_row_gradients(launches, plan, inputs_, from,
-                      sequences_.chunks * (delta::chunk_tokens / delta::kept_tokens));
+    const int64_t kept = device::format_sizes(c_.dtype).kept,
+                  of_values = kept * sizes_.B * sizes_.T * sizes_.H * sizes_.V,
+                  of_states = kept * chunks() * device::padded_state(sizes_.K, sizes_.V);
+    const PointerArgument back = prepared("prepared_back"), reads = workspace("reads", of_values),
+                          pulls = workspace("pulls", of_values), states = workspace("states", of_states),
+                          adjoints = workspace("adjoints", of_states);
+    prepare("_back", back);
+    scan("chunk_backward", "scans", 2,
+         {input("v"), input("do"), prepared_, back, input("initial_state"), input("dfinal_state"), reads,
+          states, output("dv"), pulls, adjoints, output("dinitial_state"), PointerArgument{"sequences", 0}});
+    gradients(reads, pulls, states, adjoints);
   }
 
   Program plan;
@@ -66,32 +56,72 @@ class ChunkPlan {
   int key_groups() const { return static_cast<int>(device::blocks_of(sizes_.K, 16)); }
 
   PointerArgument workspace(const char* name, int64_t bytes) { return workspace_of(plan, name, bytes); }
+  PointerArgument prepared(const char* name) {
+    const PreparedLayout layout(device::format_sizes(c_.dtype).operand_block, key_groups());
+    return workspace(name, chunks() * layout.bytes());
+  }
+  std::string module_of_formats(const char* source) const {
+    return fmt::format("{}.{}.{}", source, format(c_.dtype).name, format(c_.gate_dtype).name);
+  }
+  /// Of `directions` in y.
   void launch(const std::string& module, const std::string& function, int64_t blocks,
-              std::vector<Argument> arguments, uint32_t shared_bytes) {
-    if (blocks > 0)
-      add_launch(plan, module_of(plan, "rwkv7/" + module), "rwkv7_chunk_" + function, blocks,
-                 std::move(arguments), shared_bytes);
+              std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t directions = 1,
+              uint32_t threads = device::block_threads) {
+    if (blocks == 0) return;
+    Launch& launch = add_launch(plan, module_of(plan, "rwkv7/" + module), "rwkv7_chunk_" + function, blocks,
+                                std::move(arguments), shared_bytes);
+    launch.grid[1] = directions, launch.block = {threads, 1, 1};
   }
 
-  void prepare(const std::string& direction) {
-    const std::string module =
-        fmt::format("chunk_prepare.{}.{}", format(c_.dtype).name, format(c_.gate_dtype).name);
+  void prepare(const std::string& direction, const PointerArgument& back) {
     for (const auto& [side, later] : {std::pair("readers", "a"), std::pair("queries", "r")})
-      launch(module, side + direction, chunks(),
-             {input(later), input("b"), input("k"), input("w"), prepared_, PointerArgument{"chunks", 0},
+      launch(module_of_formats("chunk_prepare"), side + direction, chunks(),
+             {input(later), input("b"), input("k"), input("w"), prepared_, back, PointerArgument{"chunks", 0},
               Argument::rounded(c_.scale), number(sizes_.H), number(sizes_.K), number(sizes_.K % 8 == 0)},
              0);
   }
-  void scan(const std::string& source, const std::string& function, std::vector<Argument> arguments) {
+  void scan(const std::string& source, const std::string& function, uint32_t directions,
+            std::vector<Argument> arguments) {
     const device::FormatSizes format = device::format_sizes(c_.dtype);
     const int capacity = delta::rule_capacity(sizes_.K);
-    const delta::ScanLayout<PreparedLayout> layout(format, key_groups());
+    const delta::ScanLayout<PreparedLayout> layout(
+        format, key_groups(), delta::scans_whole_ahead<PreparedLayout>(format, capacity));
     for (const int64_t x : {sizes_.H, sizes_.K, sizes_.V, int64_t{sizes_.V % 8 == 0}})
       arguments.push_back(number(x));
     launch(fmt::format("{}.{}", source, assay::format(c_.dtype).name),
            fmt::format("{}_{}", function, capacity),
            sizes_.N * sizes_.H * device::blocks_of(sizes_.V, delta::scan_values), std::move(arguments),
-           delta::scans_ahead<PreparedLayout>(format, capacity) ? static_cast<uint32_t>(layout.bytes()) : 0);
+           delta::scans_ahead<PreparedLayout>(format, capacity) ? static_cast<uint32_t>(layout.bytes()) : 0,
+           directions);
+  }
+  void gradients(const PointerArgument& reads, const PointerArgument& pulls, const PointerArgument& states,
+                 const PointerArgument& adjoints) {
+    const GradientLayout layout(device::format_sizes(c_.dtype), device::format_sizes(c_.gate_dtype).element);
+    launch(module_of_formats("chunk_gradients"), "gradients",
+           chunks() * device::blocks_of(sizes_.K, layout.keys),
+           {input("r"),
+            input("w"),
+            input("k"),
+            input("v"),
+            input("a"),
+            input("b"),
+            input("do"),
+            reads,
+            pulls,
+            states,
+            adjoints,
+            output("dr"),
+            output("dw"),
+            output("dk"),
+            output("da"),
+            output("db"),
+            PointerArgument{"chunks", 0},
+            Argument::rounded(c_.scale),
+            number(sizes_.H),
+            number(sizes_.K),
+            number(sizes_.V),
+            number(sizes_.K % 8 == 0 && sizes_.V % 8 == 0)},
+           static_cast<uint32_t>(layout.bytes), 1, static_cast<uint32_t>(layout.threads()));
   }
 
   const ResolvedCase& c_;
@@ -157,22 +187,34 @@ Arithmetic chunk_state_arithmetic(const ResolvedCase& c, bool back) {
   return a;
 }
 
-/// dr, dk, dw, da and db are sums over value channels of a chunk's S and G, which delta/rows.cuh makes token
-/// by token in fp32: at most three roundings a token, 2^-25 of its decay included, from what tokens read and
-/// pull, an operand's rounding away from what the scans go on with. dw has its product with e^w, 2^-25 off.
+/// What chunk_gradients.cuh makes of what the scans go on with, S and D rounded to what operands keep. Per
+/// path, each factor with its largest number of roundings, w of a row's own decay beside the one it has:
+///   dr, dk, da, db   across chunks: a state rounded, contracted over V, scale (2), two weights; then, as the
+///   rest, the contractions over tokens that follow. Inside: two numbers of tokens contracted over V, scale
+///        (2), rounded as operand, contracted over tokens; what is at the other end with its two weights,
+///        rounded too, and two weights after; then one addition of each of six levels, of the tokens of two
+///        matrices, and of two more for a token with itself
+///   dw   x z + y z' with two weights each, or S (.) D, both rounded, V fused additions in a lane, 2 over
+///        lanes, a weight; then at most 40 additions
+/// dv as o.
 AdjointArithmetic chunk_adjoint_arithmetic(const ResolvedCase& c) {
   const PairErrors e(c);
   AdjointArithmetic a;
   a.state = chunk_state_arithmetic(c, false);
   a.adjoint = chunk_state_arithmetic(c, true);
-  const double paths = compounded({gamma(3.0 * delta::chunk_tokens), a.state.update}),
-               over_values = device::Capacity(c.sizes.V).roundings();
-  a.state.readout = compounded({paths, gamma(over_values + 2)});
-  a.adjoint.readout = compounded({paths, gamma(over_values)});
+  const double values = contraction(c.dtype, static_cast<double>(c.sizes.V)), one = operand_error(c.dtype, 1),
+               two_weights = compounded({e.weight, e.weight}),
+               across = compounded({one, values, two_weights, gamma(2)}),
+               inside = compounded(
+                   {one, operand_error(c.dtype, 0), one, values, two_weights, two_weights, gamma(2)}),
+               most = std::max(across, inside),
+               sums = compounded({contraction(c.dtype, 4 * delta::chunk_tokens), gamma(16)});
+  a.state.readout = a.adjoint.readout = compounded({most, sums});
   a.value_readout = e.of_chunk(true);
-  a.gate_readout = compounded({paths, paths, gamma(over_values + 2)});
+  a.gate_readout = compounded({std::max(compounded({one, one, e.weight}), compounded({two_weights, most})),
+                               sums, gamma(static_cast<double>(c.sizes.V) + 2 + 40)});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  a.inner = compounded({paths, gamma(over_values)});
+  a.inner = compounded({most, sums, a.state.update});
   return a;
 }
 
@@ -190,7 +232,7 @@ Kernel rwkv7_chunk() {
       "tensor cores (bf16 operands as they are, fp16 as tf32, fp32 split into two tf32) with fp32 "
       "accumulation; inverse by substitution in fp32, applied as two bf16, else as fp32; factors with "
       "decays, pairs of tokens "
-      "and what tokens read rounded as operands";
+      "and what tokens read rounded as operands, states for gradients kept so";
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = delta::chunk_tokens;
   kernel.exponents_nonpositive = true;

@@ -1,7 +1,7 @@
 // First kernels of rwkv7 in chunks: of each chunk of 64 tokens and head, all that does not depend on values
-// or states (chunk_layout.h), as operands for the scan, forward or backward. One launch has what is read by a
-// on the later side of its pairs, the other by r; on the earlier side both have b and k. A block owns one
-// chunk and head, a warp 16 tokens. No decay is ever a difference: pairs are split as in
+// or states (chunk_layout.h), as operands for the scan, or for both scans of gradients. One launch has what
+// is read by a on the later side of its pairs, the other by r; on the earlier side both have b and k. A block
+// owns one chunk and head, a warp 16 tokens. No decay is ever a difference: pairs are split as in
 // channel/chunk_scores.cuh.
 #pragma once
 #include "../delta/chunk_prepare.cuh"
@@ -183,22 +183,23 @@ struct Pairs {
   }
 };
 
-// A 16 x 16 block as an operand, transposed where `transposed`.
-template <class Operand, bool transposed>
-__device__ __forceinline__ void store_block(char* to, const float (&x)[2][4], float (&square)[16][17],
-                                            int lane) {
-  if constexpr (transposed)
-    rule::store_transposed<Operand, false>(to, x, square, lane);
-  else
-    Operand::store_values(to, lane, x);
-}
+// Where a chunk's operands go: of the scan forward, and of the one backward.
+struct Prepared {
+  PreparedLayout layout;
+  char *to, *back;
+};
 
 // 16 tokens and key channels of one side of what is read and one of what is written, with their decays: rows
-// of tokens, and rows of key channels.
-template <class Operand, bool back>
+// of tokens, and rows of key channels. `back`: for both scans of gradients, of which the one forward makes no
+// outputs.
+template <class Operand, bool readers, bool back>
 __device__ __forceinline__ void store_rows(const float (&later)[2][4], const float (&source)[2][4],
-                                           const rule::PairEnds& ends, float (&square)[16][17], char* reads,
-                                           char* writes, float scale, int lane) {
+                                           const rule::PairEnds& ends, float (&square)[16][17],
+                                           const Prepared& prepared, int group, float scale, int warp,
+                                           int lane) {
+  const PreparedLayout& layout = prepared.layout;
+  const int reads = readers ? layout.reads(warp, group) : layout.queries(warp, group),
+            writes = readers ? layout.writes(group, warp) : layout.value_writes(group, warp);
   float from_start[2][4], to_end[2][4];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -206,17 +207,58 @@ __device__ __forceinline__ void store_rows(const float (&later)[2][4], const flo
     from_start[half][c] = later[half][c] * scale * ends.start[half][c];
     to_end[half][c] = source[half][c] * ends.end[half][c];
   }
-  Operand::store_values(reads, lane, back ? to_end : from_start);
-  rule::store_transposed<Operand, true>(writes, back ? from_start : to_end, square, lane);
+  if constexpr (readers || !back) Operand::store_values(prepared.to + reads, lane, from_start);
+  rule::store_transposed<Operand, true>(prepared.to + writes, to_end, square, lane);
+  if constexpr (back) {
+    Operand::store_values(prepared.back + reads, lane, to_end);
+    rule::store_transposed<Operand, true>(prepared.back + writes, from_start, square, lane);
+  }
 }
 
-//   later (a or r), b, k [token, heads, K]; gates likewise, log decays <= 0; prepared: [chunk][heads];
-//   chunks [chunk][2]: first token, tokens
+// The products of two tiles' tokens: of a and b (`of` 0) or k, r and b or k. Backward they are transposed,
+// those of a and k and of r and b in each other's place.
+template <class Operand, bool readers, bool back>
+__device__ __forceinline__ void store_pairs(const float (&x)[2][4], float (&square)[16][17],
+                                            const Prepared& prepared, int of, int tile, int earlier,
+                                            int lane) {
+  const PreparedLayout& layout = prepared.layout;
+  const int own = readers ? layout.removal(tile, earlier) : layout.direct(tile, earlier),
+            feed = layout.feed(tile, earlier), weight = layout.weight(tile, earlier);
+  if constexpr (readers || !back)
+    Operand::store_values(prepared.to + (of == (readers ? 0 : 1) ? own : readers ? feed : weight), lane, x);
+  if constexpr (back)
+    rule::store_transposed<Operand, false>(prepared.back + (of == (readers ? 0 : 1) ? own
+                                                            : readers               ? weight
+                                                                                    : feed),
+                                           x, square, lane);
+}
+
+// The inverse of a tile's own pairs of a and b.
+template <class Format, bool back>
+__device__ __forceinline__ void store_solve(float (&x)[2][4], const float* ones, float (&square)[16][17],
+                                            const Prepared& prepared, int tile, int lane) {
+  const int place = prepared.layout.solve(tile);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = -x[i >> 2][i & 3];
+  __syncwarp();
+  rule::store_square(square, x, lane);
+  __syncwarp();
+  rule::solve_tile(square, ones, lane);
+  rule::load_square<false>(x, square, lane);
+  rule::SolveOperand<Format>::store_values(prepared.to + place, lane, x);
+  if constexpr (back) {
+    rule::load_square<true>(x, square, lane);
+    rule::SolveOperand<Format>::store_values(prepared.back + place, lane, x);
+  }
+}
+
+//   later (a or r), b, k [token, heads, K]; gates likewise, log decays <= 0; prepared, prepared_back (null
+//   unless `back`): [chunk][heads]; chunks [chunk][2]: first token, tokens
 template <class Format, class Gate, class Side, bool back>
 __device__ __forceinline__ void prepare(const typename Format::Bits* later, const typename Format::Bits* b,
                                         const typename Format::Bits* k, const typename Gate::Bits* gates,
-                                        char* prepared, const i64* chunks, float scale, int heads, int K,
-                                        bool vector) {
+                                        char* prepared, char* prepared_back, const i64* chunks, float scale,
+                                        int heads, int K, bool vector) {
   using Operand = typename OperandOf<Format>::Type;
   constexpr bool readers = Side::Pass::exclusive;
   __shared__ Shared<Operand> shared;
@@ -225,8 +267,8 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* later, cons
   const i64 first = chunks[2 * i64(chunk)], at = (first * heads + head) * K;
   const int rows = int(chunks[2 * i64(chunk) + 1]), key_groups = (K + 15) / 16;
   const PreparedLayout layout(Operand::block_bytes, key_groups);
-  char* const to = prepared + i64(blockIdx.x) * layout.bytes();
-  float* const decays = reinterpret_cast<float*>(to + layout.decays());
+  const i64 place = i64(blockIdx.x) * layout.bytes();
+  const Prepared to{layout, prepared + place, back ? prepared_back + place : nullptr};
   float(&square)[16][17] = shared.squares[warp];
   const float weight = back && !readers ? scale : 1.0f;
 
@@ -239,14 +281,15 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* later, cons
     const Rows x = in.load(warp, 16 * group + 4 * (lane & 3), lane);
     rule::PairEnds ends;
     pairs.add(x, ends, shared, group & 1, warp, lane);
-    store_rows<Operand, back>(x.later, x.source[readers ? 0 : 1], ends, square,
-                              to + (readers ? layout.reads(warp, group) : layout.queries(warp, group)),
-                              to + (readers ? layout.writes(group, warp) : layout.value_writes(group, warp)),
-                              weight, lane);
+    store_rows<Operand, readers, back>(x.later, x.source[readers ? 0 : 1], ends, square, to, group, weight,
+                                       warp, lane);
     if (readers && int(threadIdx.x) < 16) {
       const auto& totals = shared.totals[group & 1];
-      decays[16 * group + int(threadIdx.x)] = decay_factor((totals[0][threadIdx.x] + totals[1][threadIdx.x]) +
-                                                           (totals[2][threadIdx.x] + totals[3][threadIdx.x]));
+      const float whole = decay_factor((totals[0][threadIdx.x] + totals[1][threadIdx.x]) +
+                                       (totals[2][threadIdx.x] + totals[3][threadIdx.x]));
+      const int decay = layout.decays() + 4 * (16 * group + int(threadIdx.x));
+      *reinterpret_cast<float*>(to.to + decay) = whole;
+      if constexpr (back) *reinterpret_cast<float*>(to.back + decay) = whole;
     }
   }
 #pragma unroll
@@ -258,27 +301,12 @@ __device__ __forceinline__ void prepare(const typename Format::Bits* later, cons
         pairs.with_tile(of, d, x, lane);
 #pragma unroll
         for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = x[i >> 2][i & 3] * weight;
-        const int earlier = warp - d;
-        // Readers and writers make the removals, queries and keys the directs; the others change places
-        // backward.
-        const int place =
-            of == 0 ? (readers ? layout.removal(warp, earlier)
-                               : (back ? layout.feed(warp, earlier) : layout.weight(warp, earlier)))
-                    : (!readers ? layout.direct(warp, earlier)
-                                : (back ? layout.weight(warp, earlier) : layout.feed(warp, earlier)));
-        store_block<Operand, back>(to + place, x, square, lane);
+        store_pairs<Operand, readers, back>(x, square, to, of, warp, warp - d, lane);
       }
   if constexpr (readers) {
     float x[2][4];
     pairs.with_tile(0, 0, x, lane);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = -x[i >> 2][i & 3];
-    __syncwarp();
-    rule::store_square(square, x, lane);
-    __syncwarp();
-    rule::solve_tile(square, shared.ones, lane);
-    rule::load_square<back>(x, square, lane);
-    rule::SolveOperand<Format>::store_values(to + layout.solve(warp), lane, x);
+    store_solve<Format, back>(x, shared.ones, square, to, warp, lane);
   }
 }
 

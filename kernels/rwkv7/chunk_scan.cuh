@@ -42,12 +42,15 @@ struct Order {
   static __device__ __forceinline__ constexpr int earlier(int n, int m) { return tile(Kind::back ? n : m); }
 };
 
+template <class Format>
+using KeptBits = typename StateOf<Format>::Type::Bits;
+
 // A chunk's updates U from what was read of the state, and what they and the values add to the outputs.
 template <class Format, class Kind, class Operand, class Source>
 __device__ __forceinline__ void solve_chunk(const Source& source, const rule::ChunkOperands& at,
                                             rule::ValueBlock (&sum)[4], rule::ValueBlock (&out)[4],
-                                            Operand (&updated)[4], Operand (&given)[4], float* updates,
-                                            i64 chunk, int rows, int stride, int live_values, int warp,
+                                            Operand (&updated)[4], const Operand (&given)[4],
+                                            KeptBits<Format>* updates, int rows, int stride, int live_values,
                                             int lane) {
   const PreparedLayout& layout = source.layout;
   using Of = Order<Kind>;
@@ -55,8 +58,6 @@ __device__ __forceinline__ void solve_chunk(const Source& source, const rule::Ch
   for (int n = 0; n < 4; ++n) {
     const int tile = Of::tile(n);
     float y[2][4], u[2][4];
-    source.load(y, chunk, tile, warp, lane);
-    given[tile] = Operand::of(y);
 #pragma unroll
     for (int m = 0; m <= n; ++m) {
       const int other = Of::tile(m), later = Of::later(n, m), earlier = Of::earlier(n, m);
@@ -69,7 +70,8 @@ __device__ __forceinline__ void solve_chunk(const Source& source, const rule::Ch
     rule::clear_missing(u, tile, rows);
     updated[tile] = Operand::of(u);
     if constexpr (Kind::keeps)
-      rule::store_values<Fp32>(u, updates, stride, tile, rows, live_values, source.vector, lane);
+      rule::store_values<typename StateOf<Format>::Type>(u, updates, stride, tile, rows, live_values,
+                                                         source.vector, lane);
   }
   if constexpr (Kind::outputs)
 #pragma unroll
@@ -85,14 +87,15 @@ __device__ __forceinline__ void solve_chunk(const Source& source, const rule::Ch
 }
 
 //   values (v or do), outputs (o or dv), updates (U) [token, heads, V]; prepared as PreparedLayout says
-//   [chunk][heads]; states [chunk, heads, K, V]; from, to (or null) [N, heads, K, V]: the state before the
-//   first chunk and after the last; fp32 but for values and outputs
+//   [chunk][heads]; states as PlainStates has them; from, to (or null) [N, heads, K, V] fp32: the state
+//   before the first chunk and after the last
 //   sequences [N][3]: first token, tokens, first chunk
 template <class Format, int capacity, class Kind, bool whole>
 __device__ __forceinline__ void scan(const typename Format::Bits* values, const char* prepared,
-                                     const float* from, typename Format::Bits* outputs, float* updates,
-                                     float* states, float* to, const i64* sequences, float scale, int heads,
-                                     int K, int V, bool vector) {
+                                     const float* from, typename Format::Bits* outputs,
+                                     KeptBits<Format>* updates, KeptBits<Format>* states, float* to,
+                                     const i64* sequences, float scale, int heads, int K, int V,
+                                     bool vector) {
   using Operand = typename OperandOf<Format>::Type;
   if constexpr (whole) K = capacity, vector = true;
   rule::ScanPlace place(sequences, heads, K, V);
@@ -105,32 +108,38 @@ __device__ __forceinline__ void scan(const typename Format::Bits* values, const 
   rule::ScanState<Format, capacity> x;
   x.load(from, place.state, K, V, live_values, lane);
   const i64 chunks = (place.tokens + 63) / 64;
-  source.start(Kind::back ? chunks - 1 : 0);
+  source.start(Kind::back ? chunks - 1 : 0), source.start_pairs(Kind::back ? chunks - 1 : 0);
 #pragma unroll 1
   for (i64 step = 0; step < chunks; ++step) {
-    const i64 chunk = Kind::back ? chunks - 1 - step : step;
+    const i64 chunk = Kind::back ? chunks - 1 - step : step, next = Kind::back ? chunk - 1 : chunk + 1;
     const int rows = source.rows(chunk);
     const i64 token = place.value + 64 * chunk * stride;
     rule::ValueBlock sum[4], out[4];
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) sum[tile].clear(), out[tile].clear();
     const rule::ChunkOperands at = source.enter(chunk);
-    if (live) {
-      if constexpr (Kind::keeps)
-        x.store(states, ((place.slot + chunk) * heads + place.head) * K * V + place.first_value, K, V,
-                live_values, lane);
-      x.template read<Kind::outputs>(at.rows, source.layout, sum, out, lane);
-    }
-    source.pass_on(Kind::back ? chunk - 1 : chunk + 1);
     Operand updated[4], given[4];
     if (live) {
+      if constexpr (Kind::keeps)
+        x.keep({states}, (place.slot + chunk) * heads + place.head, place.first_value / 16,
+               {heads, K, V, vector}, lane);
+      x.template read<Kind::outputs>(at.rows, source.layout, sum, out, lane);
+#pragma unroll
+      for (int tile = 0; tile < 4; ++tile) {
+        float y[2][4];
+        source.load(y, chunk, tile, place.warp, lane);
+        given[tile] = Operand::of(y);
+      }
+    }
+    source.pass_on(next);
+    if (live) {
       solve_chunk<Format, Kind>(source, at, sum, out, updated, given, Kind::keeps ? updates + token : nullptr,
-                                chunk, rows, stride, live_values, place.warp, lane);
+                                rows, stride, live_values, lane);
       if constexpr (Kind::outputs)
         rule::store_outputs<Format>(out, outputs + token, stride, scale, rows, live_values, source.vector,
                                     lane);
     }
-    source.wait_late();
+    source.wait_late(next);
     if (live) x.template advance<true>(at, source.layout, updated, given, lane);
   }
   if (to != nullptr) x.store(to, place.state, K, V, live_values, lane);
