@@ -160,13 +160,12 @@ struct TileTotals {
 };
 
 // One row's decays by both levels between tiles, and to the chunk's ends.
-template <class Pass = Forward>
 struct RowDecays {
   float from_start, to_end, level16, level32;
 
   __device__ __forceinline__ RowDecays(const TileTotals& totals, const TileDecays& decays, int tile, int i,
                                        int place, int lane) {
-    const float up_to_16 = decays.template up_to<Pass>(i, place, lane, 3),
+    const float up_to_16 = decays.template up_to<Forward>(i, place, lane, 3),
                 after_16 = decays.after(i, place, lane, 3),
                 up_to_32 = ((tile & 1) ? totals.total[tile ^ 1][i] : 0.0f) + up_to_16,
                 after_32 = ((tile & 1) ? 0.0f : totals.total[tile ^ 1][i]) + after_16;
@@ -254,7 +253,7 @@ struct ChannelGradients {
       float ending = 0.0f, starting = 0.0f;
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
-        const RowDecays<> row(totals, decays, tile, i, p, lane);
+        const RowDecays row(totals, decays, tile, i, p, lane);
         float &dq = element(c.queries[tile], i, p), &dk = element(c.keys[tile], i, p),
               &read = element(c.reads[tile], i, p);
         const float from_start = power_of_two(row.from_start), near = power_of_two(row.level16),
@@ -330,7 +329,7 @@ struct ChannelGradients {
       float of_32 = 0.0f;
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
-        const RowDecays<> row(totals, decays, tile, i, p, lane);
+        const RowDecays row(totals, decays, tile, i, p, lane);
         const float near = power_of_two(row.level16), far = power_of_two(row.level32);
         float &dq = element(c.queries[tile], i, p), &dk = element(c.keys[tile], i, p);
         const float read = element(c.reads[tile], i, p), z = element(z16, i, p), far_z = element(z32, i, p),

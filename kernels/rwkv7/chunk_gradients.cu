@@ -3,7 +3,7 @@
 // gradients) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, w, k, a, b, dr, dw, dk, da, db [token, heads, K]; v, do [token, heads, V]
 //   reads, pulls, states, adjoints: as chunk_backward.cu left them; chunks [chunk][2]: first token, tokens
-// Grid (x): chunks heads ceil(K/C), C = GradientLayout::keys, 4 C threads. `vector`: K and V are multiples of
+// Grid (x): chunks heads ceil(K/C), C = GradientLayout::keys, 8 C threads. `vector`: K and V are multiples of
 // 8.
 #include "chunk_gradients.cuh"
 
@@ -12,7 +12,10 @@ using Decay = GATE;
 using KeptBits = StateOf<Element>::Type::Bits;
 using Memory = general::GradientShared<Element, Decay>;
 
-extern "C" __global__ void __launch_bounds__(Memory::threads, 1)
+// On a multiprocessor of sm_90.
+constexpr int blocks_at_once = sizeof(KeptBits) == 2 ? 2 : 1;
+
+extern "C" __global__ void __launch_bounds__(Memory::threads, blocks_at_once)
     rwkv7_chunk_gradients(const Element::Bits* r, const Decay::Bits* w, const Element::Bits* k,
                           const Element::Bits* v, const Element::Bits* a, const Element::Bits* b,
                           const Element::Bits* d_o, const KeptBits* reads, const KeptBits* pulls,

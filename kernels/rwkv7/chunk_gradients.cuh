@@ -11,24 +11,11 @@
 // later and x_j = k_j e^{B}, y_j = b_j e^{B} on the earlier side,
 //   z  = M x + C y, C_ij = N_ij, C_ji = P_ij, is what dr_i and dk_j take, and z' = Q y + C^T x da_i and db_j;
 // x z + y z' is what the row's pairs contribute to dw. No term is the difference of larger ones. A block owns
-// a chunk, a head and GradientLayout::keys key channels, two warps 16 of them, each of its 32 tokens.
+// a chunk, a head and GradientLayout::keys key channels, a warp 16 of them and 16 tokens.
 #pragma once
-#include "half_gradients.cuh"
+#include "tile_gradients.cuh"
 
 namespace general {
-
-template <int half, class Format, class Gate>
-__device__ __forceinline__ void half_gradients(const GradientShared<Format, Gate>& shared,
-                                               ChannelContractions<Format, Gate>& contractions,
-                                               const GradientsTo<Format, Gate>& to, float scale, int group,
-                                               int lane) {
-  HalfGradients<Format, Gate, half> gradients(shared, contractions, group, lane);
-  gradients.template across_chunks<0>(scale);
-  gradients.template across_chunks<1>(scale);
-  __syncthreads();
-  gradients.template within_chunk<half>(to);
-  gradients.template within_chunk<1 - half>(to);
-}
 
 //   key: the block's first key channel
 template <class Format, class Gate>
@@ -39,9 +26,10 @@ __device__ __forceinline__ void chunk_gradients(const GradientInputs<Format, Gat
   const Shared shared{base};
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   constexpr int groups = Shared::layout.keys / 16, values = Shared::layout.values;
-  const int group = warp % groups, half = warp / groups;
+  const int group = warp % groups, tile = warp / groups;
   const GradientLoads<Format, Gate> loads{in, key};
   loads.load_values(shared, 0), loads.load_states(shared, 0);
+  if (Shared::layout.early) loads.load_keys(shared);
   commit_copies();
   contract_pairs(loads, shared, scale, warp, lane);
 
@@ -58,18 +46,20 @@ __device__ __forceinline__ void chunk_gradients(const GradientInputs<Format, Gat
     const int value_groups = min(values / 16, in.shape.value_groups() - (begin >> 4));
 #pragma unroll 1
     for (int value = 0; value < value_groups; ++value)
-      contractions.add(shared, 16 * value, 16 * group, 2 * half, lane);
+      contractions.add(shared, 16 * value, 16 * group, 16 * tile, lane);
   }
   __syncthreads();  // everyone is done with the value channels
-  loads.load_keys(shared);
-  commit_copies();
-  for (float& carried : contractions.carried) carried = HalfGradients<Format, Gate, 0>::over_lanes(carried);
-  wait_copies<0>();
+  if (!Shared::layout.early) {
+    loads.load_keys(shared);
+    commit_copies();
+    wait_copies<0>();
+    __syncthreads();
+  }
+  for (float& carried : contractions.carried) carried = TileGradients<Format, Gate>::over_lanes(carried);
+  TileGradients<Format, Gate> gradients(shared, contractions, group, tile, lane);
+  gradients.across_chunks(scale);
   __syncthreads();
-  if (half == 0)
-    half_gradients<0>(shared, contractions, to, scale, group, lane);
-  else
-    half_gradients<1>(shared, contractions, to, scale, group, lane);
+  gradients.within_chunk(to);
   to.finish(shared);
 }
 

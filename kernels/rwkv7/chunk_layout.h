@@ -33,21 +33,22 @@ struct PreparedLayout : delta::ChunkOperands<4, 4> {
   HOST_DEVICE constexpr int direct(int tile, int earlier) const { return pairs(3, tile, earlier); }
 };
 
-/// The kernel of the gradients (chunk_gradients.cuh): two warps, of 32 tokens each, for every 16 key channels
-/// of a block. First the sums over pairs of tokens and their diagonals, which stay; then do, v, what tokens
-/// read and pull, S and D while they are contracted, `values` value channels at a time, and afterwards in
-/// their place r, k, a, b and w, which the gradients replace in the end, what the two warps of a group have
-/// for each other as operands, and as sums. All within 99 KiB, for which of 32 bits a block has half the
-/// channels.
+/// The kernel of the gradients (chunk_gradients.cuh): a warp for every 16 tokens and key channels of a block.
+/// First the sums over pairs of tokens and their diagonals, which stay; then do, v, what tokens read and
+/// pull, S and D while they are contracted, `values` value channels at a time, and afterwards in their place
+/// what warps have for each other, as operands and as sums. r, k, a, b and w, which the gradients replace in
+/// the end, have room of their own (`early`), or come into that place too.
 struct GradientLayout {
   int keys, values;  ///< channels
   int diagonals_offset, cotangents_offset, values_offset, reads_offset, pulls_offset, states_offset,
       adjoints_offset;
-  int queries_offset, keys_offset, readers_offset, writers_offset, gates_offset, far_offset, sums_offset;
-  int far_block, bytes;
+  int queries_offset, keys_offset, readers_offset, writers_offset, gates_offset;
+  int exchange_offset, sums_offset;
+  int block, bytes;  ///< block: of an operand
+  bool early;
 
   HOST_DEVICE constexpr GradientLayout(device::FormatSizes format, int gate)
-      : keys(format.kept == 2 ? 64 : 32),
+      : keys(format.kept == 2 ? 32 : 16),
         values(format.kept == 2 ? 64 : 32),
         diagonals_offset(2 * device::tile_bytes(format.kept, 64)),
         cotangents_offset(diagonals_offset + 2 * 4 * delta::chunk_tokens),
@@ -56,20 +57,29 @@ struct GradientLayout {
         pulls_offset(reads_offset + device::tile_bytes(format.kept, values)),
         states_offset(pulls_offset + device::tile_bytes(format.kept, values)),
         adjoints_offset(states_offset + device::tile_bytes(format.kept, keys)),
-        queries_offset(cotangents_offset),
-        keys_offset(queries_offset + device::tile_bytes(format.element, keys)),
-        readers_offset(keys_offset + device::tile_bytes(format.element, keys)),
-        writers_offset(readers_offset + device::tile_bytes(format.element, keys)),
-        gates_offset(writers_offset + device::tile_bytes(format.element, keys)),
-        far_offset(gates_offset + device::tile_bytes(gate, keys)),
-        sums_offset(far_offset + keys / 16 * 8 * format.operand_block),
-        far_block(format.operand_block),
-        bytes(0) {
+        queries_offset(0),
+        keys_offset(device::tile_bytes(format.element, keys)),
+        readers_offset(2 * keys_offset),
+        writers_offset(3 * keys_offset),
+        gates_offset(4 * keys_offset),
+        exchange_offset(cotangents_offset),
+        sums_offset(0),
+        block(format.operand_block),
+        bytes(0),
+        early(false) {
     const int contracted = adjoints_offset + device::tile_bytes(format.kept, keys),
-              end = sums_offset + 4 * 2 * 4 * keys;
-    bytes = end > contracted ? end : contracted;
+              inputs = gates_offset + device::tile_bytes(gate, keys), exchange = keys / 16 * 16 * block,
+              sums = 4 * 3 * 4 * keys;
+    early = contracted + inputs <= device::most_shared_bytes;
+    queries_offset = early ? contracted : cotangents_offset;
+    exchange_offset = early ? cotangents_offset : queries_offset + inputs;
+    sums_offset = exchange_offset + exchange;
+    keys_offset += queries_offset, readers_offset += queries_offset, writers_offset += queries_offset;
+    gates_offset += queries_offset;
+    const int end = sums_offset + sums, before = early ? contracted + inputs : contracted;
+    bytes = end > before ? end : before;
   }
-  HOST_DEVICE constexpr int threads() const { return 4 * keys; }
+  HOST_DEVICE constexpr int threads() const { return 8 * keys; }
 };
 static_assert(GradientLayout(device::bf16_sizes, 4).bytes <= device::most_shared_bytes);
 static_assert(GradientLayout(device::fp16_sizes, 4).bytes <= device::most_shared_bytes);

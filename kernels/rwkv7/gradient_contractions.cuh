@@ -1,6 +1,7 @@
 // What the gradients of chunk_gradients.cuh take from the value channels: sums of pairs of tokens, and what
 // crosses chunks.
 #pragma once
+#include "../channel/gate_gradient.cuh"
 #include "../channel/value_contractions.cuh"
 #include "gradient_memory.cuh"
 
@@ -67,7 +68,7 @@ struct PairContractions {
   }
 };
 
-// One warp's sums over value channels for 16 key channels and 32 tokens, two tiles: what crosses chunks.
+// One warp's sums over value channels for 16 key channels and tokens: what crosses chunks.
 template <class Format, class Gate>
 struct ChannelContractions {
   using Shared = GradientShared<Format, Gate>;
@@ -75,36 +76,31 @@ struct ChannelContractions {
   using Values = Fragment<typename Shared::ValueTile, Format>;
   using KeptValues = Fragment<typename Shared::KeptValueTile, typename Shared::Kept>;
   using States = Fragment<typename Shared::StateTile, typename Shared::Kept>;
-  Accumulator queries[2][2], readers[2][2], keys[2][2], writers[2][2];  // S do, S z, D v, D u
-  float carried[2];  // rowsum(S (.) D) over the lane's value channels
+  Accumulator queries[2], readers[2], keys[2], writers[2];  // S do, S z, D v, D u
+  float carried[2];                                         // rowsum(S (.) D) over the lane's value channels
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      queries[i >> 1][i & 1].clear(), readers[i >> 1][i & 1].clear(), keys[i >> 1][i & 1].clear(),
-          writers[i >> 1][i & 1].clear();
+    for (int half = 0; half < 2; ++half)
+      queries[half].clear(), readers[half].clear(), keys[half].clear(), writers[half].clear();
     carried[0] = carried[1] = 0.0f;
   }
-  // Adds 16 value channels; `first`: of the tiles.
-  __device__ __forceinline__ void add(const Shared& shared, int value, int column, int first, int lane) {
+  // Adds 16 value channels.
+  __device__ __forceinline__ void add(const Shared& shared, int value, int column, int row, int lane) {
     const Operand state = States::template column_operand<Operand>(shared.states(), value, column, lane),
                   adjoint = States::template column_operand<Operand>(shared.adjoints(), value, column, lane);
     Share s, d;
     States::columns(s, shared.states(), value, column, lane);
     States::columns(d, shared.adjoints(), value, column, lane);
     add_products(carried, s, d);
+    const Operand d_o = Values::template row_operand<Operand>(shared.cotangents(), row, value, lane),
+                  z = KeptValues::template row_operand<Operand>(shared.pulls(), row, value, lane),
+                  v = Values::template row_operand<Operand>(shared.values(), row, value, lane),
+                  u = KeptValues::template row_operand<Operand>(shared.reads(), row, value, lane);
 #pragma unroll
-    for (int tile = 0; tile < 2; ++tile) {
-      const int row = 16 * (first + tile);
-      const Operand d_o = Values::template row_operand<Operand>(shared.cotangents(), row, value, lane),
-                    z = KeptValues::template row_operand<Operand>(shared.pulls(), row, value, lane),
-                    v = Values::template row_operand<Operand>(shared.values(), row, value, lane),
-                    u = KeptValues::template row_operand<Operand>(shared.reads(), row, value, lane);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        multiply(queries[tile][half], state, d_o, half), multiply(readers[tile][half], state, z, half);
-        multiply(keys[tile][half], adjoint, v, half), multiply(writers[tile][half], adjoint, u, half);
-      }
+    for (int half = 0; half < 2; ++half) {
+      multiply(queries[half], state, d_o, half), multiply(readers[half], state, z, half);
+      multiply(keys[half], adjoint, v, half), multiply(writers[half], adjoint, u, half);
     }
   }
 };

@@ -58,13 +58,13 @@ struct GradientShared {
   __device__ char* readers() const { return at<layout.readers_offset>(); }
   __device__ char* writers() const { return at<layout.writers_offset>(); }
   __device__ char* gates() const { return at<layout.gates_offset>(); }
-  // x (0) or y (1) of a tile between the chunk's halves.
-  __device__ char* far(int group, int tile, int which) const {
-    return at<layout.far_offset>() + ((group * 4 + tile) * 2 + which) * layout.far_block;
+  // x (0) or y (1) of a tile, between the chunk's halves (2 more) or between a half's tiles.
+  __device__ char* exchange(int group, int tile, int which) const {
+    return at<layout.exchange_offset>() + ((group * 4 + tile) * 4 + which) * layout.block;
   }
-  // Of a tile: what crosses chunks and ends in it (0), or starts (1).
+  // Of a tile: what crosses chunks and ends in it (0), or starts (1); x z + y z' between the halves (2).
   __device__ float& sum(int tile, int which, int channel) const {
-    return reinterpret_cast<float*>(at<layout.sums_offset>())[(2 * tile + which) * layout.keys + channel];
+    return reinterpret_cast<float*>(at<layout.sums_offset>())[(3 * tile + which) * layout.keys + channel];
   }
 
  private:
