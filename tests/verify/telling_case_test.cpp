@@ -46,5 +46,15 @@ TEST(TellingCase, WhatDiffersInStrongGatesAloneIsToldByThem) {
   EXPECT_GT(told->judged_elements(), 8U) << token_of(told->resolved.case_);
 }
 
+/// A case shrunk to one head: its values' heads have to grow with the others, or no larger case is one.
+TEST(TellingCase, OfAKernelWithValueHeadsACaseOfTwoHeadsTells) {
+  const auto told = told_by(scaled_kernel("kda.fused_recurrent", 1.5F),
+                            "kda.fused_recurrent/B1/T1/H1/HV1/K1/V1/fp32/g-fp32/none/v-ones/s1");
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->resolved.case_.H, 2);
+  EXPECT_EQ(told->resolved.case_.HV, 2);
+  EXPECT_EQ(told->resolved.case_.T, 5);
+}
+
 }  // namespace
 }  // namespace assay

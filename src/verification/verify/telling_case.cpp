@@ -39,7 +39,10 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
   random.initial_state = true;
   Case small = random;
   small.decay = c.decay == "none" ? c.decay : "logsigmoid";
-  small.H = 2, small.HV = c.HV > c.H ? 2 * (c.HV / c.H) : c.HV;
+  const auto value_heads = [&](int64_t heads) {  // as many of each head; 0: the operator has none
+    return c.HV == 0 ? 0 : heads * std::max<int64_t>(1, c.HV / std::max<int64_t>(1, c.H));
+  };
+  small.H = 2, small.HV = value_heads(2);
   small.K = small.V = kFewChannels;
   if (c.M) small.M = kFewChannels;
   if (c.cu_seqlens.empty()) small.B = 1, small.T = kFewTokens;
@@ -59,7 +62,7 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
   if (is_long && !is_narrow) with(longer);
   with([&](Case& x) {
     x.K = std::max(c.K, x.K), x.V = std::max(c.V, x.V), x.M = c.M, x.H = std::max(c.H, x.H), x.T = c.T;
-    x.HV = c.HV > c.H ? x.H * (c.HV / c.H) : c.HV;
+    x.HV = value_heads(x.H);
   });
   if (c.cu_seqlens.empty() && c.T <= kOverAChunk)
     with([&](Case& x) { x.T = kOverAChunk, x.decay = c.decay == "none" ? c.decay : "mild", narrow(x); });
