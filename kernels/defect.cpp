@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <sstream>
 
 #include "kernels/compile_ptx.h"
 #include "kernels/module_text.h"
@@ -112,6 +113,41 @@ std::vector<std::string> expected_fingerprints(const Defect& defect) {
 std::vector<LineRange> expected_lines(const Defect& defect) {
   std::vector<LineRange> ranges;
   for (const std::string& part : parts_of(defect.line, ",")) ranges.push_back(line_range(part, defect));
+  return ranges;
+}
+
+std::vector<LineRange> patched_lines(const Defect& defect) {
+  std::vector<LineRange> ranges;
+  std::istringstream text{std::string(defect.patch)};
+  std::string file;
+  int next = 0;  // of the patched file
+  bool in_hunk = false, removed = false;
+  LineRange added;
+  const auto close = [&] {  // a run of added and removed lines
+    if (added.first > 0)
+      ranges.push_back(added);
+    else if (removed)
+      ranges.push_back({file, std::max(1, next - 1), next});
+    added = {}, removed = false;
+  };
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("+++ b/")) {
+      close();
+      file = line.substr(6, line.find('\t') - 6), in_hunk = false;
+    } else if (int begin = 0; std::sscanf(line.c_str(), "@@ -%*d,%*d +%d", &begin) == 1) {
+      close();
+      next = begin, in_hunk = true;
+    } else if (in_hunk && line.starts_with('+')) {
+      if (added.first == 0) added = {file, next, next};
+      added.last = next++;
+    } else if (in_hunk && line.starts_with('-') && !line.starts_with("--- ")) {
+      removed = true;
+    } else if (in_hunk) {
+      close();
+      ++next;
+    }
+  }
+  close();
   return ranges;
 }
 

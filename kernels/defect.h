@@ -32,6 +32,10 @@ std::vector<std::string> expected_fingerprints(const Defect&);
 /// Throws BadInput where `line` is not of the form above.
 std::vector<LineRange> expected_lines(const Defect&);
 
+/// Lines of the patched sources that the patch adds or changes, and where it only takes something away those
+/// right before and after.
+std::vector<LineRange> patched_lines(const Defect&);
+
 /// The kernel with that defect: the same plans over modules compiled by nvcc (ASSAY_NVCC, PATH,
 /// /usr/local/cuda/bin, the build's own) into ASSAY_CACHE, else XDG_CACHE_HOME/assay, else ~/.cache/assay.
 /// Throws BadInput where there is no such defect or no nvcc, or where the compiler refuses.

@@ -63,9 +63,7 @@ std::string trial_row(const DefectTrial& t) {
   return row({'`' + t.defect + '`', defect ? defect->what : "",
               t.found() ? fmt::format("{} cases, {:.0f} s", t.cases, t.seconds) : "missed: " + why_missed(t),
               t.token.empty() ? "-" : kind_of(t), verdict_on(t.cause, t.cause_right),
-              t.nonfinite      ? verdict_on(t.line, t.line_right)
-              : t.line.empty() ? "-"
-                               : t.line,
+              verdict_on(t.line, t.line_right),
               sizes_of_token(t.token)});
 }
 
@@ -85,6 +83,8 @@ DefectTotals::DefectTotals(const std::vector<DefectTrial>& trials) : defects(std
     cause_right += trial.cause_right;
     nonfinite += trial.nonfinite;
     line_right += trial.nonfinite && trial.line_right;
+    finite_line_right += !trial.nonfinite && trial.line_right;
+    finite_line_declared += !trial.nonfinite && trial.line_declared;
   }
 }
 
@@ -97,9 +97,10 @@ bool DefectTotals::within_limits() const {
 std::string DefectTotals::sentence() const {
   return fmt::format(
       "{} of {} defects found; the right cause ranked first for {} of {}; the patched line traced for {} of "
-      "{} "
-      "that are not finite",
-      found, defects, cause_right, found, line_right, nonfinite);
+      "{} that are not finite; the patched statement among the lines named for {} of {} that are (a declared "
+      "line for {})",
+      found, defects, cause_right, found, line_right, nonfinite, finite_line_right, found - nonfinite,
+      finite_line_declared);
 }
 
 void print_trial(const Console& console, const DefectTrial& t) {
@@ -139,7 +140,9 @@ std::string defects_page(const std::vector<DefectTrial>& trials, const std::stri
       "output of "
       "`{}` of {}: each was fuzzed without a hint until its first finding was shrunk. It is found if that "
       "finding's token fails again on the defective kernel and passes on the clean one. The cause is the one "
-      "ranked first, the line the one that a value which is not finite was traced to.\n\n"
+      "ranked first, the line the one that a value which is not finite was traced to, or of finite values the "
+      "likeliest of three; those are right where one of the three is in a statement that the patch changes, or "
+      "right beside what it takes away.\n\n"
       "{}.\n\n",
       command, day, DefectTotals(trials).sentence());
   page += row({"defect", "what", "found after", "finding", "cause", "line", "shrunk to"});

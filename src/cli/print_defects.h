@@ -13,6 +13,8 @@ struct DefectTotals {
   int64_t defects = 0, found = 0;
   int64_t cause_right = 0;                ///< of those found
   int64_t nonfinite = 0, line_right = 0;  ///< of those found
+  /// Of those found that are finite: DefectTrial::line_right, and DefectTrial::line_declared.
+  int64_t finite_line_right = 0, finite_line_declared = 0;
 
   explicit DefectTotals(const std::vector<DefectTrial>&);
   /// At most 2 missed, the right cause ranked first for 90 %, the patched line traced for 95 % of the

@@ -52,6 +52,21 @@ TEST(Defect, ExpectedLinesAreThereAndThePatchAddsOneOfThem) {
   }
 }
 
+/// One hunk that changes a line, one that moves a line before another: what was taken away stood between two.
+TEST(Defect, KnowsTheLinesThatItsPatchChanges) {
+  Defect defect;
+  defect.patch =
+      "what: it\n\n--- a/kernels/a.cuh\n+++ b/kernels/a.cuh\n@@ -10,3 +10,4 @@ void f() {\n "
+      "one\n-two\n+2\n+3\n"
+      " three\n@@ -30,4 +31,4 @@\n one\n+moved\n two\n-moved\n three\n";
+  const std::vector<LineRange> lines = patched_lines(defect);
+  ASSERT_EQ(lines.size(), 3u);
+  for (const LineRange& range : lines) EXPECT_EQ(range.file, "kernels/a.cuh");
+  EXPECT_EQ(std::pair(lines[0].first, lines[0].last), std::pair(11, 12));
+  EXPECT_EQ(std::pair(lines[1].first, lines[1].last), std::pair(32, 32));
+  EXPECT_EQ(std::pair(lines[2].first, lines[2].last), std::pair(33, 34));
+}
+
 TEST(Defect, ReadsCausesAndLinesFromTheFirstLines) {
   Defect defect;
   defect.kernel = "gla.chunk", defect.name = "S1";

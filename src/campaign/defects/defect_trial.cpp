@@ -9,6 +9,7 @@
 #include "fuzz/properties.h"
 #include "kernels/compile_ptx.h"
 #include "src/verification/compare/digest.h"
+#include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verify.h"
 
@@ -97,6 +98,22 @@ bool is_expected(const SourceLocation& where, const std::vector<LineRange>& expe
   });
 }
 
+/// All that counts as the patched place: the declared lines and those that the patch changes, each with the
+/// rest of its statement. A loop's or a condition's head is one with the statement without braces that it
+/// controls: of an unrolled loop the head leaves no instruction.
+std::vector<LineRange> patched_statements(const Defect& defect) {
+  std::vector<LineRange> all = expected_lines(defect);
+  const SourceText source(defect.id());
+  for (const LineRange& range : patched_lines(defect))
+    for (int line = range.first; line <= range.last; ++line) {
+      SourceLocation where;
+      where.file = range.file, where.line = line;
+      const SourceRange statement = source.statement_around(where);
+      all.push_back({statement.file, statement.first, statement.last});
+    }
+  return all;
+}
+
 /// Where the formula is said to differ, and how: in words that the defect's own are part of.
 bool names_fingerprint(const Diagnosis& first, const Defect& defect) {
   const std::vector<std::string> texts = expected_fingerprints(defect);
@@ -113,17 +130,18 @@ void judge_finding(const Verification& v, const Defect& defect, DefectTrial& tri
   trial.cause_right = std::count(causes.begin(), causes.end(), trial.cause) > 0 ||
                       (!v.diagnosis.empty() && names_fingerprint(v.diagnosis.front(), defect));
   trial.nonfinite = v.cause.starts_with("nonfinite/");
-  if (!v.origin && !v.trap) {
-    const std::vector<LineRange> expected = expected_lines(defect);
-    if (!v.lines.empty()) trial.line = text_of(v.lines.front().at.where);
-    trial.line_right = std::any_of(v.lines.begin(), v.lines.end(), [&](const SuspectLine& line) {
-      return is_expected(line.at.where, expected);
-    });
-    return;
-  }
-  const SourceLocation& where = v.origin ? v.origin->where : v.trap->where;
-  trial.line = text_of(where);
-  trial.line_right = is_expected(where, expected_lines(defect));
+  std::vector<SourceLocation> named;
+  if (v.origin || v.trap) named.push_back(v.origin ? v.origin->where : v.trap->where);
+  if (!v.origin)
+    for (const SuspectLine& line : v.lines) named.push_back(line.at.where);
+  for (const SourceLocation& where : named) trial.lines.push_back(text_of(where));
+  if (!named.empty()) trial.line = trial.lines.front();
+  const auto any = [&](const std::vector<LineRange>& expected) {
+    return std::any_of(named.begin(), named.end(),
+                       [&](const SourceLocation& where) { return is_expected(where, expected); });
+  };
+  trial.line_declared = any(expected_lines(defect));
+  trial.line_right = trial.nonfinite ? trial.line_declared : any(patched_statements(defect));
 }
 
 /// What is wrong, and of what is not finite where it was born; not why.
@@ -196,6 +214,8 @@ nlohmann::json to_json(const DefectTrial& t) {
           {"cause_right", t.cause_right},
           {"nonfinite", t.nonfinite},
           {"line", t.line},
+          {"lines", t.lines},
+          {"line_declared", t.line_declared},
           {"line_right", t.line_right}};
 }
 
@@ -219,6 +239,8 @@ DefectTrial defect_trial_from_json(const nlohmann::json& json) {
   json.at("cause_right").get_to(t.cause_right);
   json.at("nonfinite").get_to(t.nonfinite);
   json.at("line").get_to(t.line);
+  json.at("lines").get_to(t.lines);
+  json.at("line_declared").get_to(t.line_declared);
   json.at("line_right").get_to(t.line_right);
   return t;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "kernels/defect.h"
 #include "src/base/backend/backend.h"
@@ -50,7 +51,10 @@ struct DefectTrial {
   /// Where that was born, or where the run trapped: "kernels/gla/chunk.cu:12"; of finite values the likeliest
   /// line.
   std::string line;
-  bool line_right = false;  ///< of finite values: that or one of the next two
+  std::vector<std::string> lines;  ///< that and, but of a birth, those named beside it
+  bool line_declared = false;      ///< one of them is one that the patch declares
+  /// Of finite values: one of them is in a statement that the patch changes (patched_lines), or declared.
+  bool line_right = false;
 
   bool found() const { return !token.empty() && replay.holds(); }
 };
