@@ -33,15 +33,6 @@ Sequences sequences_of(const ResolvedCase& c, int64_t chunk) {
   return result;
 }
 
-Tensor chunks_as_sequences(const Sequences& sequences, int64_t states) {
-  Tensor table("chunk_sequences", Dtype::i64, {{"chunk", sequences.chunks}, {"field", 3}});
-  const auto from = sequences.chunk_table.as<int64_t>();
-  const auto to = table.as<int64_t>();
-  for (int64_t i = 0; i < sequences.chunks; ++i)
-    to[3 * i] = from[2 * i], to[3 * i + 1] = from[2 * i + 1], to[3 * i + 2] = states * i;
-  return table;
-}
-
 namespace {
 
 void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* what,

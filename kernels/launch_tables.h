@@ -16,9 +16,6 @@ struct Sequences {
   int64_t count = 0, chunks = 0;
 };
 Sequences sequences_of(const ResolvedCase&, int64_t chunk);
-/// Each chunk as a sequence of its own: "chunk_sequences" [chunks, 3]: first token, tokens, first of the
-/// `states` that are kept of each.
-Tensor chunks_as_sequences(const Sequences&, int64_t states);
 
 /// Checks the case against the limits: formats, K and V. Throws BadInput naming kernel, value and limit.
 void require_within(const KernelLimits&, const ResolvedCase&, const std::string& kernel);

@@ -1,4 +1,4 @@
-// The launches of rwkv7's scans token by token, of sequences or of chunks that go as sequences.
+// The launches of rwkv7's scans token by token.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace assay::rwkv7 {
 /// Key channels that the serving function of delta/columns.cuh holds: as many as a row's of the others.
 int64_t key_capacity(const Sizes&);
 
-/// A table of sequences, or of parts of them that go as sequences.
+/// A table of sequences.
 struct SequenceTable {
   std::string name;
   int64_t count;
