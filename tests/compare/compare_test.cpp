@@ -69,6 +69,25 @@ TEST(Compare, OneWrongElementIsFoundNamedAndFolded) {
   EXPECT_EQ(std::accumulate(c.histogram.begin(), c.histogram.end(), int64_t{0}), 420);
 }
 
+TEST(Compare, EveryElementIsFoldedAtItsPlaceAlongEveryAxis) {
+  for (const int64_t columns : {1, 3}) {
+    const ReferenceOutput r = ones({{"B", 2}, {"T", 70}, {"V", columns}});
+    Tensor got = like(r, Dtype::fp32);
+    for (int64_t i = 0; i < got.size(); ++i) got.set(i, 1 + 0x1p-12 * static_cast<double>(i * 37 % 101));
+    const OutputComparison c = compare_output(got, r);
+    for (const FoldedField& f : c.fields) {
+      std::vector<double> expected(f.max_ratio.size());
+      for (int64_t i = 0; i < got.size(); ++i) {
+        const std::vector<int64_t> at = got.index(i);
+        const int64_t along = f.axis == "b" ? at[0] : f.axis == "v" ? at[2] : at[1];
+        double& most = expected[static_cast<size_t>(along) % expected.size()];
+        most = std::max(most, std::fabs(got.value(i) - 1) / 0.125);
+      }
+      EXPECT_EQ(f.max_ratio, expected) << f.axis << " of " << columns;
+    }
+  }
+}
+
 TEST(Compare, AWrongClassIsWorseThanAnyRatioAndTheFirstOneIsShown) {
   const ReferenceOutput r = ones({{"T", 5}});
   Tensor got = like(r, Dtype::fp32);

@@ -19,11 +19,47 @@ constexpr int64_t kMaxFieldLength = 1024;
 struct Fold {
   int64_t stride, size, divide, modulo;
   FoldedField field;
+  bool of_last = false;  ///< axis
+
+  double& slot(int64_t flat) {
+    return field.max_ratio[static_cast<size_t>(flat / stride % size / divide % modulo)];
+  }
+  void add(int64_t flat, double ratio) {
+    double& most = slot(flat);
+    most = std::max(most, ratio);
+  }
+};
+
+/// All foldings of a tensor's ratios, which come in the order of its elements.
+class Folds {
+ public:
+  explicit Folds(std::vector<Fold> folds, int64_t width) : folds_(std::move(folds)), width_(width) {}
 
   void add(int64_t flat, double ratio) {
-    double& slot = field.max_ratio[static_cast<size_t>(flat / stride % size / divide % modulo)];
-    slot = std::max(slot, ratio);
+    if (flat >= row_ + width_) end_row(), row_ = flat - flat % width_;
+    largest_ = std::max(largest_, ratio);
+    for (Fold& fold : folds_)
+      if (fold.of_last) fold.add(flat, ratio);
   }
+  std::vector<FoldedField> fields() && {
+    end_row();
+    std::vector<FoldedField> y;
+    for (Fold& fold : folds_) y.push_back(std::move(fold.field));
+    return y;
+  }
+
+ private:
+  /// A row of the last axis is at one place of all others.
+  void end_row() {
+    for (Fold& fold : folds_)
+      if (!fold.of_last && largest_ > 0) fold.add(row_, largest_);
+    largest_ = 0;
+  }
+
+  std::vector<Fold> folds_;
+  const int64_t width_;
+  int64_t row_ = 0;  ///< its first element
+  double largest_ = 0;
 };
 
 std::vector<Fold> folds_of(const Tensor& tensor) {
@@ -36,15 +72,17 @@ std::vector<Fold> folds_of(const Tensor& tensor) {
                    [](unsigned char c) { return std::tolower(c); });
     const int64_t divide = (size + kMaxFieldLength - 1) / kMaxFieldLength,
                   count = (size + divide - 1) / divide;
+    const bool last = i + 1 == tensor.axes.size();
     const std::string name = divide == 1 ? letter : fmt::format("{} / {}", letter, divide);
-    folds.push_back({strides[i], size, divide, count, {name, std::vector<double>(count)}});
+    folds.push_back({strides[i], size, divide, count, {name, std::vector<double>(count)}, last});
     for (const int64_t modulo : {64, 16}) {
       if (tensor.axes[i].name != "T" || size <= modulo) continue;
       folds.push_back({strides[i],
                        size,
                        1,
                        modulo,
-                       {fmt::format("{} mod {}", letter, modulo), std::vector<double>(modulo)}});
+                       {fmt::format("{} mod {}", letter, modulo), std::vector<double>(modulo)},
+                       last});
     }
   }
   return folds;
@@ -131,7 +169,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
   c.elements = got.size();
   c.undecided_reason = reference.undecided;
   c.verdicts.resize(static_cast<size_t>(c.elements));
-  std::vector<Fold> folds = folds_of(got);
+  Folds folds(folds_of(got), got.axes.empty() ? 1 : std::max<int64_t>(1, got.axes.back().size));
   double worst = -1;
   int64_t worst_flat = -1;
   for (int64_t flat = 0; flat < got.size(); ++flat) {
@@ -145,7 +183,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
     c.verdicts[flat] = j.verdict;
     count(c, j.verdict);
     accumulate(c, reference, flat, value, j, reference.roundoff);
-    for (Fold& fold : folds) fold.add(flat, j.ratio);
+    folds.add(flat, j.ratio);
     if (badness(j) > worst) worst = badness(j), worst_flat = flat;
   }
   if (worst_flat >= 0) {
@@ -153,7 +191,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
                                      reference.rad[worst_flat], reference.bound[worst_flat]);
     c.worst = describe(got, reference, worst_flat, j);
   }
-  for (Fold& fold : folds) c.fields.push_back(std::move(fold.field));
+  c.fields = std::move(folds).fields();
   return c;
 }
 
