@@ -261,16 +261,16 @@ TEST(BadInput, ALockedDatabaseIsRefusedBeforeTheRun) {
 /// Files may grow to 100 KiB only, as on a disk that is nearly full. Two findings' documents do not fit.
 TEST(BadInput, AFullDiskLosesNoFindingOnTheConsole) {
   const ScratchFolder here;
-  const std::string run = "fuzz gla.fused_recurrent@D1 --backend vm --cases 10 --seed 2 --db ";
+  const std::string run = "fuzz hgrn.fused_recurrent@U1 --backend vm --cases 10 --seed 1 --db ";
   run_assay(run + "''", here);  // compiles the patched kernel, whose PTX would not fit either
   const Ran ran = run_assay(run + "small.db", here, "trap '' XFSZ; ulimit -f 100;");
   EXPECT_EQ(ran.status, 1) << ran.err;
   EXPECT_NE(ran.err.find("assay: small.db: "), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("the run goes on and stores nothing more"), std::string::npos) << ran.err;
   EXPECT_EQ(ran.err.find("small.db", ran.err.find("small.db") + 1), std::string::npos) << ran.err;
-  EXPECT_NE(ran.out.find("; seed 2"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("; seed 1"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find(" 0 findings"), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("assay replay gla.fused_recurrent@D1/"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("assay replay hgrn.fused_recurrent@U1/"), std::string::npos) << ran.out;
 }
 
 }  // namespace

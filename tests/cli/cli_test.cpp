@@ -416,8 +416,8 @@ TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
   const std::pair<std::string, const char*> table[] = {
       {"fuzz --backend vm --db '' --cases 2 --ptx " + ptx + " --plan none.json",
        "none of the 2 cases drawn for it is taken: "},
-      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s --fail-under 90", "no mutant was tried"},
-      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s", "no mutant was tried"},
+      {"mutate hgrn.fused_recurrent --mutants 3 --time 0.0000001s --fail-under 90", "no mutant was tried"},
+      {"mutate hgrn.fused_recurrent --mutants 3 --time 0.0000001s", "no mutant was tried"},
       {"fuzz gla.fused_recurrent --backend vm --db '' --time 0.0000001s", "no case was judged"},
   };
   for (const auto& [arguments, message] : table) {

@@ -10,7 +10,7 @@ namespace assay {
 namespace {
 
 /// A defect that leaves an output unwritten.
-constexpr const char* kRun = "fuzz hgrn.fused_recurrent@U1 --backend vm --cases 30 --seed 1 --db '' ";
+constexpr const char* kRun = "fuzz hgrn.fused_recurrent@U1 --backend vm --cases 10 --seed 1 --db '' ";
 
 nlohmann::json findings_in(const ScratchFolder& here, const std::string& file) {
   return nlohmann::json::parse(read_file(here / file)).at("findings");
