@@ -44,9 +44,10 @@ function(assay_library name)
 endfunction()
 
 # What a test costs to compile are the headers of gtest and of what it tests: 24 sources at a time, and -Og.
-# SHARDS n: its tests run n at a time, as tests NAME.1 to NAME.n.
+# SHARDS n: its tests run n at a time, as tests NAME.1 to NAME.n. LONG: all are what the command of a folder leaves out;
+# CAMPAIGNS n: those of suites called *Campaign are, and run as tests NAME_campaigns.1 to NAME_campaigns.n.
 function(assay_test name)
-  cmake_parse_arguments(A "LONG" "SHARDS" "SOURCES;LIBRARIES;ALONE" ${ARGN})
+  cmake_parse_arguments(A "LONG" "SHARDS;CAMPAIGNS" "SOURCES;LIBRARIES;ALONE" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE ${A_LIBRARIES} GTest::gtest GTest::gtest_main)
   assay_build_options(${name} UNITY 24 OPTIMISE -Og ALONE ${A_ALONE})
@@ -67,7 +68,12 @@ function(assay_test name)
   if(A_LONG)
     set(long LONG)
   endif()
-  assay_test_runs(${name} ${name} ${long} SHARDS "${A_SHARDS}")
+  if(A_CAMPAIGNS)
+    assay_test_runs(${name} ${name} SHARDS "${A_SHARDS}" ENVIRONMENT "GTEST_FILTER=-*Campaign.*")
+    assay_test_runs(${name}_campaigns ${name} LONG SHARDS "${A_CAMPAIGNS}" ENVIRONMENT "GTEST_FILTER=*Campaign.*")
+  else()
+    assay_test_runs(${name} ${name} ${long} SHARDS "${A_SHARDS}")
+  endif()
 endfunction()
 
 # Runs of a test's program in an environment (A=B;C=D), as test NAME or, n at a time, as tests NAME.1 to NAME.n.

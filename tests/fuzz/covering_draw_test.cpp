@@ -22,7 +22,7 @@ std::vector<Case> drawn(const Kernel& kernel, const Operator& op, FeaturePairs& 
 }
 
 /// Fewer than a minute's cases of the slowest kernel on two busy cores; more where there are most pairs.
-TEST(CoveringDraw, TwoHundredAndFortyCheapCasesShowNineteenInTwentyPairsOfEveryKernel) {
+TEST(CoveringDrawCampaign, TwoHundredAndFortyCheapCasesShowNineteenInTwentyPairsOfEveryKernel) {
   for (const Kernel& kernel : kernels()) {
     const Operator& op = find_operator(kernel.operator_name);
     FeaturePairs pairs(kernel, op);
@@ -63,7 +63,7 @@ TEST(CoveringDraw, GoesOnToPairsThatCameUpLeast) {
   EXPECT_FALSE(covers_pairs(pairs, 0, 9));
 }
 
-TEST(CoveringDraw, DrawsNothingThatTheKernelRefuses) {
+TEST(CoveringDrawCampaign, DrawsNothingThatTheKernelRefuses) {
   Kernel kernel = find_kernel("gla.chunk");
   const Operator& op = find_operator("gla");
   kernel.limits.max_K = 96;

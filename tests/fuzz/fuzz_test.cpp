@@ -30,6 +30,7 @@ class FuzzTest : public testing::Test {
   fs::path file() const { return folder_ / "assay.db"; }
   fs::path folder_;
 };
+using FuzzCampaign = FuzzTest;  ///< seconds each: left out by the command of the folder
 
 FuzzRun fuzzed(const std::string& fault, const FuzzOptions& options) {
   static const Kernel kernel = test::subject_kernel();
@@ -57,7 +58,7 @@ std::string without_times(FuzzRun run) {
   return to_json(run).dump(1);
 }
 
-TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyAndNineteenInTwentyPairsAreSeen) {
+TEST_F(FuzzCampaign, ASoundKernelHasNoFindingAndEveryPropertyAndNineteenInTwentyPairsAreSeen) {
   FuzzOptions options = with_cases(400, 11, 2);
   test::SubjectBackend second_engine;
   options.peer = &second_engine;
@@ -91,7 +92,7 @@ std::set<std::string> corpus_tokens(const fs::path& file) {
   return tokens;
 }
 
-TEST_F(FuzzTest, ShardsDrawCasesOfTheirOwnWhateverTheNumberOfJobs) {
+TEST_F(FuzzCampaign, ShardsDrawCasesOfTheirOwnWhateverTheNumberOfJobs) {
   int64_t cases = 0;
   std::set<std::string> seen;
   size_t tokens = 0;
@@ -127,7 +128,7 @@ TEST_F(FuzzTest, AnEngineWithOtherBitsIsAFinding) {
       0);
 }
 
-TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
+TEST_F(FuzzCampaign, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
   for (const char* fault : {"", "overflow in a partial chunk"}) {
     const std::string one = without_times(fuzzed(fault, with_cases(64, 5, 1)));
     const std::string three = without_times(fuzzed(fault, with_cases(64, 5, 3)));
@@ -136,7 +137,7 @@ TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
   }
 }
 
-TEST_F(FuzzTest, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
+TEST_F(FuzzCampaign, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
   const FuzzRun run = fuzzed("overflow in a partial chunk", with_cases(200, 9, 2));
   ASSERT_FALSE(run.findings.empty());
   const Verification& v = run.findings[0];
@@ -152,7 +153,7 @@ struct FirstFinding : Listener {
   void found(const Verification&) override { throw Seen{}; }
 };
 
-TEST_F(FuzzTest, FaultsOfLargeSizesOnlyAreFoundAmongTheFirstCases) {
+TEST_F(FuzzCampaign, FaultsOfLargeSizesOnlyAreFoundAmongTheFirstCases) {
   const Kernel kernel = test::subject_kernel();
   for (const char* fault : {"channels above 192 lost", "heads above 16 lost"})
     for (const uint64_t seed : {1, 2, 3}) {
@@ -165,7 +166,7 @@ TEST_F(FuzzTest, FaultsOfLargeSizesOnlyAreFoundAmongTheFirstCases) {
     }
 }
 
-TEST_F(FuzzTest, AFaultOfAPropertyIsShrunkByThatProperty) {
+TEST_F(FuzzCampaign, AFaultOfAPropertyIsShrunkByThatProperty) {
   const FuzzRun run = fuzzed("length matters", with_cases(200, 9, 2));
   bool seen = false;
   for (const Verification& v : run.findings) {
@@ -190,7 +191,7 @@ TEST_F(FuzzTest, KernelsShareTheCasesEvenly) {
   EXPECT_EQ(cases["gla.other"], 32);
 }
 
-TEST_F(FuzzTest, ARunStartsFromTheCorpusOfTheLastOne) {
+TEST_F(FuzzCampaign, ARunStartsFromTheCorpusOfTheLastOne) {
   FuzzOptions options = with_cases(64, 3, 2);
   options.db = file();
   fuzzed("", options);
@@ -330,7 +331,7 @@ class Interrupter : public Listener {
   const int64_t cases_;
 };
 
-TEST_F(FuzzTest, AnInterruptedRunReturnsAndStoresWhatItFound) {
+TEST_F(FuzzCampaign, AnInterruptedRunReturnsAndStoresWhatItFound) {
   const Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend("overflow in a partial chunk");
   for (const bool timed : {false, true}) {

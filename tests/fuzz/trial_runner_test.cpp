@@ -59,7 +59,7 @@ FuzzRun fuzzed_alone(const std::string& fault, const FuzzOptions& options) {
   return fuzz({&kernel}, backend, options, listener);
 }
 
-TEST(TrialRunner, ATeamOfAnySizeFindsWhatOneProcessFinds) {
+TEST(TrialRunnerCampaign, ATeamOfAnySizeFindsWhatOneProcessFinds) {
   for (const std::string fault : {"", "term dropped"}) {
     const nlohmann::json alone = without_times(fuzzed_alone(fault, with_cases(32)));
     EXPECT_EQ(alone.at("findings").empty(), fault.empty());

@@ -54,16 +54,16 @@ void expect_nothing_wrong(size_t quarter) {
   EXPECT_GE(checked, 14);
 }
 
-TEST(CheckKernels, NothingIsWrongWithTheFirstQuarter) {
+TEST(CheckKernelsCampaign, NothingIsWrongWithTheFirstQuarter) {
   expect_nothing_wrong(0);
 }
-TEST(CheckKernels, NothingIsWrongWithTheSecondQuarter) {
+TEST(CheckKernelsCampaign, NothingIsWrongWithTheSecondQuarter) {
   expect_nothing_wrong(1);
 }
-TEST(CheckKernels, NothingIsWrongWithTheThirdQuarter) {
+TEST(CheckKernelsCampaign, NothingIsWrongWithTheThirdQuarter) {
   expect_nothing_wrong(2);
 }
-TEST(CheckKernels, NothingIsWrongWithTheLastQuarter) {
+TEST(CheckKernelsCampaign, NothingIsWrongWithTheLastQuarter) {
   expect_nothing_wrong(3);
 }
 

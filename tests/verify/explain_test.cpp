@@ -33,7 +33,7 @@ TEST(Explain, AWrongValueIsLookedAtUnderTheChecks) {
 
 /// e^88 is finite, and the product with e^-88 loses a term: where decays are stronger the exponential
 /// overflows, and its argument names the anchor.
-TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
+TEST(ExplainCampaign, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
   const std::string token =
       "rwkv6.chunk@S2b/B1/T12/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/w@0,3,0,0=-88";
   Kernel kernel = find_kernel("rwkv6.chunk@S2b");
@@ -47,7 +47,7 @@ TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
 }
 
 /// Two runs differ; the shorter of them is wrong, and that is what is said.
-TEST(Explain, WhatAPropertyRanIsNamedByWhatIsWrongInIt) {
+TEST(ExplainCampaign, WhatAPropertyRanIsNamedByWhatIsWrongInIt) {
   const Kernel kernel = find_kernel("gsa.fused_recurrent@H8");
   const auto backend = make_vm_backend({});
   VerifyOptions options;

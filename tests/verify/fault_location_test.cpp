@@ -26,7 +26,7 @@ Verification located(const std::string& token, vm::Checks checks = vm::Checks::n
 }
 
 /// No meaning tells which slots the gradient went to.
-TEST(FaultLocation, WhatNoMeaningExplainsIsSaidByItsDependences) {
+TEST(FaultLocationCampaign, WhatNoMeaningExplainsIsSaidByItsDependences) {
   const Verification v =
       located("gsa.fused_recurrent@H8/B1/T1/H1/K1/V1/M2/bf16/g-fp32/none/v-powers/s1/backward/dht");
   ASSERT_FALSE(v.diagnosis.empty());
@@ -35,7 +35,7 @@ TEST(FaultLocation, WhatNoMeaningExplainsIsSaidByItsDependences) {
             "ds and dg and dhk0: their dependence on dhkt[m] has the weight of dhkt[m+1]");
 }
 
-TEST(FaultLocation, OfACauseThatIsNamedTheDependencesAreEvidence) {
+TEST(FaultLocationCampaign, OfACauseThatIsNamedTheDependencesAreEvidence) {
   const Verification v = located("hgrn.chunk@H1/B1/T0/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/h0/dht");
   ASSERT_FALSE(v.diagnosis.empty());
   EXPECT_EQ(v.diagnosis.front().cause, "gradient-without-final-state-term");

@@ -24,7 +24,7 @@ Verification judged(const std::string& token) {
   return judged(token, find_kernel(token.substr(0, token.find('/'))));
 }
 
-TEST(RoundingVerdict, CleanKernelsAreExplainedUnderEveryDecay) {
+TEST(RoundingVerdictCampaign, CleanKernelsAreExplainedUnderEveryDecay) {
   for (const std::string kernel :
        {"gla.chunk", "simple_gla.chunk", "rwkv6.chunk", "hgrn.chunk", "gsa.chunk", "gsa.fused_recurrent"})
     for (const std::string decay : {"none", "mild", "near-one", "logsigmoid", "strong", "reset", "spike",
@@ -117,7 +117,7 @@ TEST(RoundingVerdict, CleanBlocksOfOneTokenAreExplained) {
 }
 
 /// Row 5: a clean kernel whose errors are large, and what would have been seen of it.
-TEST(RoundingVerdict, ACleanGateGradientOfGsaIsOffByPercentsAndSaysWhatWouldHaveBeenSeen) {
+TEST(RoundingVerdictCampaign, ACleanGateGradientOfGsaIsOffByPercentsAndSaysWhatWouldHaveBeenSeen) {
   const Verification v = judged("gsa.chunk/T2048/H1/K64/V64/M64/bf16/g-fp32/none/s1/both");
   EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
   ASSERT_TRUE(v.rounding && v.power);
@@ -133,7 +133,7 @@ TEST(RoundingVerdict, ACleanGateGradientOfGsaIsOffByPercentsAndSaysWhatWouldHave
 
 /// Row 4 of what once passed: decays in which states older than the chunk before are a tenth of o (spike) to
 /// nine tenths of it.
-TEST(RoundingVerdict, ARunningStateInBf16IsSeenInWhatItCarriesFromChunkToChunk) {
+TEST(RoundingVerdictCampaign, ARunningStateInBf16IsSeenInWhatItCarriesFromChunkToChunk) {
   for (const std::string of :
        {"T1024/none", "T1024/late-reset", "T1024/constant:-0.01", "T1024/contrast", "T1024/spike"}) {
     const size_t slash = of.find('/');
@@ -191,7 +191,7 @@ TEST(RoundingVerdict, EachWrongOutputOfGsaInAFileIsNoPass) {
     EXPECT_EQ(judged_file(token, damage).verdict, Verdict::finding);
 }
 
-TEST(RoundingVerdict, ALastQuarterOfZerosInAFileIsNoPass) {
+TEST(RoundingVerdictCampaign, ALastQuarterOfZerosInAFileIsNoPass) {
   const std::string token = "gla.chunk/T16384/H1/K16/V16/bf16/g-fp32/near-one/s1";
   EXPECT_NE(judged_file(token, [](TensorMap&) {}).verdict, Verdict::finding);
   const auto zeros = [](TensorMap& of) { scale(of.at("o"), 0, of.at("o").size() / 4 * 3); };
@@ -205,7 +205,7 @@ TEST(RoundingVerdict, AGateGradientOfZerosInAFileIsNoPass) {
   EXPECT_EQ(judged_file(token, [](TensorMap& of) { scale(of.at("dg"), 0); }).verdict, Verdict::finding);
 }
 
-TEST(RoundingVerdict, TwoPercentOfAnyOutputOfGsaAreUnlikely) {
+TEST(RoundingVerdictCampaign, TwoPercentOfAnyOutputOfGsaAreUnlikely) {
   for (const std::string format : {"bf16", "fp16"}) {
     const std::string token = "gsa.chunk/T512/H1/K64/V64/M64/" + format + "/g-fp32/mild/s2/both";
     const auto machine = make_vm_backend({});
