@@ -15,6 +15,11 @@
 namespace assay {
 namespace {
 
+/// Of as many heads as that, with as many of values to each; 0: the operator has none.
+int64_t value_heads(const Case& c, int64_t heads) {
+  return c.HV == 0 ? 0 : heads * std::max<int64_t>(1, c.HV / std::max<int64_t>(1, c.H));
+}
+
 /// A multiple of every chunk size that kernels of the field take.
 constexpr int64_t kWhole = 128;
 constexpr int64_t kLongest = 400;
@@ -107,7 +112,7 @@ std::vector<std::string> decays_to_try(const Case& c, const Operator& op) {
 /// Several heads and channels, states and their gradients.
 Case enlarged(const Case& c) {
   Case large = c;
-  large.H = std::max<int64_t>(c.H, 2), large.HV = c.HV > c.H ? large.H * (c.HV / c.H) : c.HV;
+  large.H = std::max<int64_t>(c.H, 2), large.HV = value_heads(c, large.H);
   large.K = std::max<int64_t>(c.K, 8), large.V = std::max<int64_t>(c.V, 6);
   if (c.M) large.M = std::max<int64_t>(c.M, 8);
   if (runs_backward(c)) large.final_state_gradient = true;
@@ -167,7 +172,7 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
   Case whole = small;  // some faults show in whole chunks only
   whole.T = kWhole;
   Case odd = small;  // and some in channels that fill no vector
-  odd.H = std::max<int64_t>(c.H, 3), odd.HV = c.HV > c.H ? odd.H * (c.HV / c.H) : c.HV;
+  odd.H = std::max<int64_t>(c.H, 3), odd.HV = value_heads(c, odd.H);
   odd.K = std::max<int64_t>(c.K, 7), odd.V = std::max<int64_t>(c.V, 7);
   for (const std::string& decay : decays) {
     add(decay, longer);
