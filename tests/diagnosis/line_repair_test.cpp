@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
-/// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way. `sourced`: the comparison stands on line 10 of
-/// k.cu, the branch on line 20, or another.
+/// o[t] = 2 x[t], and 0 for t = 3; thread 3 goes another way. `sourced`: x is loaded on line 5 of k.cu, the
+/// comparison stands on line 10, the branch on line 20, or another.
 Program masked(bool sourced = false, int branch = 20) {
   std::string text = R"(.version 7.8
 .target sm_80
@@ -37,8 +37,8 @@ DONE:
   const auto put = [&](const std::string& before, const std::string& what) {
     if (sourced) text.insert(text.find(before), what);
   };
-  put("setp", ".loc 1 10 0\n  "), put("@%p", fmt::format(".loc 1 {} 0\n  ", branch)),
-      put(".visible", ".file 1 \"k.cu\"\n");
+  put("ld.global", ".loc 1 5 0\n  "), put("setp", ".loc 1 10 0\n  "),
+      put("@%p", fmt::format(".loc 1 {} 0\n  ", branch)), put(".visible", ".file 1 \"k.cu\"\n");
   Program program;
   program.name = "masked";
   program.modules.push_back({"m", "masked.ptx", std::make_shared<const std::string>(text)});
@@ -50,7 +50,7 @@ DONE:
 
 /// `should` of t and x[t].
 std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5,
-                                  bool sourced = false, int branch = 20) {
+                                  bool sourced = false, int branch = 20, double decision_seconds = 0) {
   Tensor x("x", Dtype::fp32, {{"T", 8}});
   for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
   vm::ChangedRuns runs(masked(sourced, branch), {{"x", x}}, {});
@@ -71,7 +71,7 @@ std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& 
   };
   search.may_compute_wrong = [](const SourceLocation&) { return true; };
   search.suspicion = [](const ptx::Module*, int32_t, int32_t) { return 1.0; };
-  search.seconds = seconds;
+  search.seconds = seconds, search.decision_seconds = decision_seconds;
   return find_repairs(runs, SourceText("masked"), search);
 }
 
@@ -108,6 +108,31 @@ TEST(LineRepair, AFactorTooMany) {
   EXPECT_EQ(repairs.front().left, 0);
   EXPECT_EQ(repairs.front().at.where.ptx_line, 19);
   EXPECT_EQ(repairs.front().change, "a literal taken for 1 in mul.rn.f32 (PTX line 19)");
+}
+
+TEST(LineRepair, WhatMadeTheOperandThatIsChanged) {
+  const std::vector<Repair> repairs =
+      repairs_where([](int64_t t, double x) { return t == 3 ? 0 : x; }, 5, true);
+  const auto product = std::find_if(repairs.begin(), repairs.end(), [](const Repair& r) {
+    return r.left == 0 && r.change.find("taken for 1 in mul") != std::string::npos;
+  });
+  ASSERT_NE(product, repairs.end());
+  EXPECT_FALSE(product->maker) << "a literal";
+  const auto stored = repairs_where([](int64_t, double) { return 0; }, 5, true);
+  const auto of_product = std::find_if(stored.begin(), stored.end(), [](const Repair& r) {
+    return r.left == 0 && r.change.find("%x taken for 0 in mul") != std::string::npos;
+  });
+  ASSERT_NE(of_product, stored.end());
+  ASSERT_TRUE(of_product->maker);
+  EXPECT_EQ(of_product->maker->instruction.substr(0, 13), "ld.global.f32");
+}
+
+TEST(LineRepair, DecisionsHaveTimeOfTheirOwn) {
+  const auto bound = [](int64_t t, double x) { return t == 4 ? 0 : 2 * x; };
+  const auto factor = [](int64_t t, double x) { return t == 3 ? 0 : x; };
+  EXPECT_TRUE(repairs_where(bound, 0).empty());
+  EXPECT_FALSE(repairs_where(bound, 0, false, 20, 5).empty());
+  EXPECT_TRUE(repairs_where(factor, 0, false, 20, 5).empty());
 }
 
 TEST(LineRepair, ABoundThatIsOneTooLow) {

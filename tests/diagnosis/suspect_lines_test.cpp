@@ -19,7 +19,7 @@ Program steps_of(const std::string& body) {
 .visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
   .reg .b32 %t;
-  .reg .b64 %ax, %ay, %ao, %ap;
+  .reg .b64 %ax, %ay, %ao, %ap, %base;
   .reg .pred %at, %more;
   ld.param.u64 %ax, [px];
   ld.param.u64 %ay, [py];
@@ -92,6 +92,18 @@ const std::string kRead = "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %q, %x, %y;";
 TEST(SuspectLines, NoneWhereNothingIsWrong) {
   const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
   EXPECT_TRUE(suspects_of(right, right).empty());
+}
+
+/// x[0] for x[t]: with x[t] in its place the read is right, and the product with no value that there is.
+TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst) {
+  const std::string sum = "  add.rn.f32 %q, %x, %y;";
+  const std::vector<SuspectLine> suspects = suspects_of(
+      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + sum,
+      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+  EXPECT_EQ(place_of("ld.global.f32 %f1", suspects), 1U);
+  EXPECT_EQ(place_of("mul", suspects), 2U);
+  EXPECT_EQ(suspects[0].reason,
+            "5 of its 6 values would have to be those that it has, or its input has, elsewhere");
 }
 
 /// What is written at one step alone.

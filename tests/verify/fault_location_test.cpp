@@ -150,5 +150,16 @@ TEST(FaultLocation, RepairedLinesComeBeforeWhatARepairedGuardDecides) {
   EXPECT_TRUE(std::count(lines.begin(), lines.end(), 110)) << lines.size();
 }
 
+/// gates[begin] for gates[begin + step]: what is made of a gate is right.
+TEST(FaultLocation, OfACauseThatSaysWhereAnInputIsReadTheReadIsNamedFirst) {
+  const Verification v = located(
+      "gated_delta_rule.fused_recurrent@W10/B1/T2/H1/HV1/K1/V1/bf16/g-fp32/none/v-powers/s589753/g@0,0,0=-1");
+  ASSERT_FALSE(v.diagnosis.empty());
+  EXPECT_EQ(v.diagnosis.front().cause, "gate-of-another-token");
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_TRUE(v.lines.front().at.where.file.ends_with("kernels/delta/rule_columns.cuh"));
+  EXPECT_EQ(v.lines.front().at.where.line, 69);
+}
+
 }  // namespace
 }  // namespace assay

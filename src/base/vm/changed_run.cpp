@@ -14,7 +14,7 @@ namespace {
 
 /// A changed warp may take so many times the instructions of the longest one, and so many more: some never
 /// end.
-constexpr uint64_t kBudgetFactor = 4, kLeastBudget = 4096;
+constexpr uint64_t kBudgetFactor = 2, kLeastBudget = 4096;
 /// Of all buffers together, kept once for each launch.
 constexpr uint64_t kMostBytes = uint64_t{1} << 24;
 

@@ -25,6 +25,7 @@ using Changes = std::map<size_t, std::vector<OpChange>>;
 enum Simplicity { kChoice, kBound, kTerm, kStep, kRegister };
 /// How much later it is tried.
 constexpr double kLater[] = {0, 0.05, 0.25, 0.5, 0.75};
+constexpr double kAfterDecisions = 1;
 /// Registers that are tried in the place of one.
 constexpr size_t kOthers = 32;
 /// What mends less is no repair.
@@ -243,22 +244,26 @@ class Search {
   double seconds() const { return processor_seconds() - start_; }
   /// Once something makes all right, what is about as plain is found in the time that it took.
   bool is_over() const {
-    return seconds() >
-           (first_whole_ < 0 ? search_.seconds : std::min(search_.seconds, 2 * first_whole_ + kAfterWhole));
+    const double most = std::max(search_.seconds, search_.decision_seconds);
+    return seconds() > (first_whole_ < 0 ? most : std::min(most, 2 * first_whole_ + kAfterWhole));
   }
-  /// Adds the next op's registers where nothing else is left.
+  /// Adds the next op's registers where nothing else is left. What no time is left for is none.
   bool has_more(Queue& queue) {
     while (queue.next == queue.open.size() && queue.ops_left > 0) {
       queue.open.clear(), queue.next = 0;
       add_registers(queue.launch, queue.by_suspicion[--queue.ops_left], queue);
     }
-    return queue.next < queue.open.size();
+    if (queue.next == queue.open.size()) return false;
+    return queue.open[queue.next].simplicity <= kBound || seconds() <= search_.seconds;
   }
 
   /// Lines take turns, the more suspect ones more often.
-  static void take_turns(std::vector<Candidate>& open) {
+  void take_turns(std::vector<Candidate>& open) const {
     const auto by_turn = [](const Candidate& a, const Candidate& b) { return a.turn < b.turn; };
-    for (Candidate& c : open) c.turn = kLater[c.simplicity] + 1 - c.suspicion;
+    for (Candidate& c : open) {
+      c.turn = kLater[c.simplicity] + 1 - c.suspicion;
+      if (search_.decision_seconds > 0 && c.simplicity > kBound) c.turn += kAfterDecisions;
+    }
     std::stable_sort(open.begin(), open.end(), by_turn);
     std::map<std::string, int> of_line;
     for (Candidate& c : open) c.turn += kOfSameLine * of_line[c.line]++;
@@ -402,6 +407,8 @@ class Search {
     if (c.change.of == OpChange::Of::guard && code.signature(op).control == vm::Control::branch)
       add_decided(code, op, repair);
     if (code.signature(op).flow() == Flow::comparison) add_branch(code, op, repair);
+    if (c.change.of == OpChange::Of::source && c.simplicity <= kTerm)
+      add_maker(code, op, c.change.source, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
@@ -417,6 +424,28 @@ class Search {
       ChainLink link = link_of(*code.module, op.function, op.instruction, source_);
       const SourceLocation &a = link.where, &b = repair.at.where;
       if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.branch = std::move(link);
+      return;
+    }
+  }
+
+  /// What is wrong of a term or of a condition may be what made it: the last op before that writes it and
+  /// does more than move it. Arguments are right.
+  void add_maker(const vm::Code& code, const Op& user, size_t source, Repair& repair) {
+    vm::Slot slot = code.signature(user).reads[source].slot;
+    for (size_t at = code.index(user); at-- > 0;) {
+      const auto writes = code.signatures[at].writes;
+      if (std::none_of(writes.begin(), writes.end(), [&](const vm::Use& use) { return use.slot == slot; }))
+        continue;
+      const Op& op = code.ops[at];
+      const auto reads = code.signatures[at].reads;
+      if (code.signatures[at].flow() == Flow::copy && reads.size() == 1 && reads[0].slot != vm::no_slot) {
+        slot = reads[0].slot;
+        continue;
+      }
+      if (op.function < 0 || op.instruction < 0 || op.space == ptx::Space::param) return;
+      ChainLink link = link_of(*code.module, op.function, op.instruction, source_);
+      const SourceLocation &a = link.where, &b = repair.at.where;
+      if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.maker = std::move(link);
       return;
     }
   }

@@ -25,6 +25,7 @@ struct Repair {
   double left = 1;                   ///< 0: every element is right
   std::optional<ChainLink> decides;  ///< of a branch's guard: what it keeps from computing
   std::optional<ChainLink> branch;   ///< of a comparison: what it guards, where that is on another line
+  std::optional<ChainLink> maker;    ///< of an operand: what made it, where that is on another line
 };
 
 struct RepairSearch {
@@ -33,7 +34,10 @@ struct RepairSearch {
   std::function<bool(const SourceLocation&)> may_compute_wrong;
   /// How much an instruction stands behind wrong values, and not behind right ones: 0 to 1.
   std::function<double(const ptx::Module*, int32_t function, int32_t instruction)> suspicion;
-  double seconds = 5;
+  /// Guards and bounds are tried before anything else, for so long: of a program that is not optimised, where
+  /// each condition is still there. 0: they take their turn.
+  double decision_seconds = 0;
+  double seconds = 5;  ///< for all else, those included
 };
 /// Whole repairs first, then what mends most, a line once.
 std::vector<Repair> find_repairs(vm::ChangedRuns&, const SourceText&, const RepairSearch&);

@@ -11,6 +11,7 @@
 
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/processor_time.h"
+#include "src/verification/diagnosis/required_values.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
@@ -39,15 +40,24 @@ struct Line {
   /// By instance: how each of the elements moves with its value, and the value.
   std::vector<std::vector<double>> columns;
   std::vector<double> values;
+  std::vector<std::string_view> operations;  ///< by instance, as PTX spells them
+  std::vector<int64_t>
+      reads;                  ///< by instance the input element that it takes (SliceOperand::input); -1: none
   bool of_compiler = false;   ///< which made it of no line of the source
   bool computes = false;      ///< it does not only move values
   uint64_t made_of = 0;       ///< inputs, by their ordinals
   size_t nearest = SIZE_MAX;  ///< of its instances the least place in a slice, the output's being 0
 
-  size_t changes = 0;        ///< fewest instances that were found to explain what is lacking
-  double factor = 0;         ///< where all of them times this do; else 0
-  double left = 1;           ///< of what is lacking, what no change explains
-  std::set<size_t> reached;  ///< elements that what is changed moves
+  size_t changes = 0;           ///< fewest instances that were found to explain what is lacking
+  double factor = 0;            ///< where all of them times this do; else 0
+  double left = 1;              ///< of what is lacking, what no change explains
+  std::vector<size_t> changed;  ///< those instances
+  std::set<size_t> reached;     ///< elements that what is changed moves
+  bool displaced =
+      false;  ///< what they would have to be are other values of the line, or of the input it reads
+  bool reads_only() const {
+    return std::none_of(reads.begin(), reads.end(), [](int64_t input) { return input < 0; });
+  }
   size_t active() const {
     size_t n = 0;
     for (const std::vector<double>& c : columns)
@@ -92,7 +102,7 @@ void explain_by_instances(Line& line, const std::vector<double>& lacking) {
   const double whole = product(lacking, lacking);
   std::vector<std::vector<double>> basis;
   std::vector<std::vector<double>> open = line.columns;
-  line.left = 1, line.changes = 0, line.reached.clear();
+  line.left = 1, line.changes = 0, line.reached.clear(), line.changed.clear();
   while (line.changes < kMostChanges && line.left >= kExplained) {
     size_t best = SIZE_MAX;
     double most = 0;
@@ -109,6 +119,7 @@ void explain_by_instances(Line& line, const std::vector<double>& lacking) {
     subtract(left, product(left, direction), direction);
     for (std::vector<double>& c : open) subtract(c, product(c, direction), direction);
     ++line.changes;
+    line.changed.push_back(best);
     note_reached(line, line.columns[best]);
     line.left = std::sqrt(product(left, left) / whole);
   }
@@ -149,6 +160,8 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
       Line pair = first;
       pair.columns.insert(pair.columns.end(), second.columns.begin(), second.columns.end());
       pair.values.insert(pair.values.end(), second.values.begin(), second.values.end());
+      pair.operations.insert(pair.operations.end(), second.operations.begin(), second.operations.end());
+      pair.reads.insert(pair.reads.end(), second.reads.begin(), second.reads.end());
       pair.nearest = std::min(first.nearest, second.nearest);
       pair.computes |= second.computes;
       pairs.push_back(std::move(pair));
@@ -166,7 +179,39 @@ double bits_of(const Line& line) {
   return (static_cast<double>(line.reached.size()) - k) * -std::log2(kExplained) - choices;
 }
 
+/// Would the line be right if one of its operations had, where it is wrong, other values of its own, as at
+/// another step, or of the input that it reads, as of another place?
+bool is_displaced(const Line& line, const std::vector<double>& lacking,
+                  const std::vector<const Tensor*>& inputs) {
+  if (!(line.left < kExplained) || line.factor != 0) return false;
+  const std::set<std::string_view> operations(line.operations.begin(), line.operations.end());
+  return std::any_of(operations.begin(), operations.end(), [&](std::string_view operation) {
+    Line alone;
+    std::set<int64_t> read;
+    for (size_t i = 0; i < line.columns.size(); ++i) {
+      if (line.operations[i] != operation) continue;
+      alone.columns.push_back(line.columns[i]), alone.values.push_back(line.values[i]);
+      if (line.reads[i] >= 0) read.insert(line.reads[i] >> 40);
+    }
+    explain_by_instances(alone, lacking);
+    if (!(alone.left < kExplained)) return false;
+    std::vector<const std::vector<double>*> columns;
+    for (const size_t i : alone.changed) columns.push_back(&alone.columns[i]);
+    const std::optional<std::vector<double>> changes = changes_needed(columns, lacking);
+    if (!changes) return false;
+    std::vector<double> now, pool = alone.values;
+    for (const size_t i : alone.changed) now.push_back(alone.values[i]);
+    for (const int64_t input : read)
+      if (const auto at = static_cast<size_t>(input); at < inputs.size() && inputs[at])
+        for (int64_t i = 0; i < inputs[at]->size(); ++i) pool.push_back(inputs[at]->value(i));
+    return become_others(now, *changes, std::move(pool));
+  });
+}
+
 std::string reason_of(const Line& line) {
+  if (line.displaced)
+    return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
+                       line.changes, line.active());
   if (line.factor != 0 && std::fabs(line.factor) < kExplained)
     return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
@@ -198,6 +243,15 @@ class Lines {
       if (is_new) {
         line.columns.emplace_back(elements_);
         line.values.push_back(ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0);
+        line.operations.emplace_back(*operations_
+                                          .insert(slice.modules[static_cast<size_t>(i.module)]
+                                                      ->functions[static_cast<size_t>(i.function)]
+                                                      .body[static_cast<size_t>(i.instruction)]
+                                                      .opcode)
+                                          .first);
+        line.reads.push_back(-1);
+        for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+          if (slice.operands[o].input >= 0) line.reads.back() = slice.operands[o].input;
       }
       line.columns[known->second[1]][element] += slopes[n] * weight;
       if (is_new && !computes(i.flow)) note_copy(slice, i, known->second);
@@ -274,6 +328,7 @@ class Lines {
 
   size_t elements_;
   const SourceText& source_;
+  std::set<std::string> operations_;
   std::map<Site, size_t> of_site_;
   std::map<Place, size_t> of_place_;
   std::unordered_map<Key, Column, Hash> columns_;
@@ -325,6 +380,13 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     explain(pair, lacking);
     if (pair.left < kExplained) lines.all.push_back(std::move(pair));
   }
+  std::vector<const Tensor*> tensors;
+  for (const std::string& name : names) {
+    const auto known = inputs.find(name);
+    tensors.push_back(known == inputs.end() ? nullptr : &known->second);
+  }
+  for (Line& line : lines.all)
+    if (!late(1)) line.displaced = is_displaced(line, lacking, tensors);
   std::vector<const Line*> order;
   for (const Line& line : lines.all) {
     // As many changes as wrong elements: any values that reach them would do.
@@ -334,7 +396,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   }
   // Nearer the output first of those that need as many changes: what lies before it is made of more.
   const auto rank = [](const Line& l) {
-    return std::tuple(l.left >= kExplained, l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
+    return std::tuple(l.left >= kExplained, !l.displaced, l.computes ? l.changes : kOfMoves * l.changes,
+                      l.nearest);
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
@@ -344,7 +407,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   for (const Line* line : order)
     if (std::has_single_bit(line->made_of))
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
-        result.alone.try_emplace(names[input], line->at, reason_of(*line));
+        for (auto* of_input : {&result.alone, line->reads_only() ? &result.reads : nullptr})
+          if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
   std::vector<SuspectLine>& suspects = result.likeliest;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {
@@ -354,6 +418,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
+    if (line->displaced) result.displaced.push_back(suspects.back());
   }
   return result;
 }

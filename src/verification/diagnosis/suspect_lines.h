@@ -31,9 +31,11 @@ struct Behind {
 
 struct SuspectLines {
   std::vector<SuspectLine> likeliest;  ///< eight
+  std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
   std::map<Site, Behind> behind;
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes it and no other
+  std::map<std::string, SuspectLine> reads;  ///< the likeliest that takes it from its tensor
 };
 /// Of a program that is not optimised, whose lines have many values each, those alone that say something: of
 /// copies those that are not the value's only use (the others can be wrong only if what they copy is; every

@@ -30,11 +30,12 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 4;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 3,
+                 kOfPlainDecisions = 6;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// Of what mends all: a slip in the source would be no more. What is less plain may only undo it.
-constexpr int kPlain = 2;
+constexpr int kDecision = 1, kPlain = 2;
 /// In so small an output many changes mend what is wrong.
 constexpr size_t kFewElements = 8;
 constexpr std::string_view kAllRight = "all elements are right";
@@ -90,10 +91,19 @@ bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
   return std::any_of(lines.begin(), lines.end(), [&](const SuspectLine& l) { return same_place(l, line); });
 }
 
+/// One is the other's call that was inlined: the same statement, seen from without and from within.
+bool is_call_of(const SuspectLine& a, const SuspectLine& b) {
+  const auto goes_through = [](const SuspectLine& inner, const SuspectLine& outer) {
+    const std::vector<std::string>& frames = inner.at.where.frames;
+    return std::count(frames.begin(), frames.end(), place_of(outer.at.where)) > 0;
+  };
+  return goes_through(a, b) || goes_through(b, a);
+}
+
 /// Repairs in words: of every element, of some, where a repaired comparison is used, and what repaired guards
 /// decide.
 struct RepairedLines {
-  std::vector<SuspectLine> whole, partial, used, decided;
+  std::vector<SuspectLine> whole, partial, used, decided, made;
   int plainest = INT_MAX;  ///< Repair::simplicity of what mends all
 };
 
@@ -108,6 +118,9 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
       if (repair.decides)
         lines.decided.push_back({*repair.decides, fmt::format("what it computes depends on it: with {} {}",
                                                               repair.change, kAllRight)});
+      if (repair.maker)
+        lines.made.push_back(
+            {*repair.maker, fmt::format("it makes what was changed: with {} {}", repair.change, kAllRight)});
       if (repair.branch)
         lines.used.push_back(
             {*repair.branch, fmt::format("it is decided so: with {} {}", repair.change, kAllRight)});
@@ -125,13 +138,17 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
 std::vector<SuspectLine> ranked(const RepairedLines& repaired, const std::vector<SuspectLine>& suspects) {
   std::vector<SuspectLine> lines;
   const auto add = [&](const SuspectLine& line) {
-    if (!holds(lines, line)) lines.push_back(line);
+    const auto known = [&](const SuspectLine& other) {
+      return same_place(other, line) || is_call_of(other, line);
+    };
+    if (std::none_of(lines.begin(), lines.end(), known)) lines.push_back(line);
   };
   for (const SuspectLine& line : repaired.whole)
     if (holds(suspects, line)) add(line);
   for (const SuspectLine& line : repaired.whole)
     if (lines.empty()) add(line);
   if (!repaired.used.empty()) add(repaired.used.front());
+  if (!repaired.made.empty()) add(repaired.made.front());
   for (const SuspectLine& line : repaired.whole) add(line);
   if (!repaired.decided.empty()) add(repaired.decided.front());
   if (lines.empty() && !repaired.partial.empty() && holds(suspects, repaired.partial.front()))
@@ -150,10 +167,14 @@ double nearness(const SourceLocation& where, const std::vector<SuspectLine>& lin
   constexpr double kHalf = 4;  // lines
   constexpr double kOfRank = 0.95;
   double nearest = 0, most = 1;
+  const std::string file = where.file + ":";
   for (const SuspectLine& line : lines) {
-    const SourceLocation& other = line.at.where;
-    if (where.line > 0 && other.file == where.file)
-      nearest = std::max(nearest, most * std::exp2(-std::abs(other.line - where.line) / kHalf));
+    const auto to = [&](int other) {
+      nearest = std::max(nearest, most * std::exp2(-std::abs(other - where.line) / kHalf));
+    };
+    if (where.line > 0 && line.at.where.file == where.file) to(line.at.where.line);
+    for (const std::string& frame : line.at.where.frames)  // of calls on the way too
+      if (where.line > 0 && frame.starts_with(file)) to(std::atoi(frame.c_str() + file.size()));
     most *= kOfRank;
   }
   return nearest;
@@ -162,7 +183,7 @@ double nearness(const SourceLocation& where, const std::vector<SuspectLine>& lin
 /// `near`: lines that explain what is wrong.
 std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions& machine,
                                const SuspectLines& suspects, const std::vector<SuspectLine>& near,
-                               double seconds) {
+                               double decision_seconds, double seconds) {
   const SourceText source(told.program.name);
   vm::ChangedRuns runs(told.program, told.inputs, machine);
   if (!runs.can_run()) return {};
@@ -182,6 +203,7 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
     const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
     return of_wrong / (of_wrong + of_right + 0.01);
   };
+  search.decision_seconds = decision_seconds;
   search.seconds = seconds;
   return find_repairs(runs, source, search);
 }
@@ -208,15 +230,18 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
 struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
+  std::vector<SuspectLine> displaced;        ///< of them: the right values are elsewhere, or at another step
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
+  std::map<std::string, SuspectLine> reads;  ///< that takes it from its tensor
 };
 
 Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
   const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
                                               std::min(kOfSlices, seconds));
   const std::vector<Repair> repairs =
-      repairs_of(told, machine, suspects, suspects.likeliest, std::min(kOfRepairs, seconds));
-  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest, suspects.alone};
+      repairs_of(told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
+  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest, suspects.displaced,
+          suspects.alone, suspects.reads};
 }
 
 /// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
@@ -251,10 +276,12 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
   const SuspectLines suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(),
                                               Values::telling, std::min(kOfSlices, seconds));
   std::vector<Repair> repairs;
-  if (optimised.repaired.plainest > kPlain)
+  if (optimised.repaired.plainest > kDecision)
     repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects),
-                         std::min(kOfPlainRepairs, seconds));
-  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.alone};
+                         std::min(kOfPlainDecisions, seconds),
+                         optimised.repaired.plainest > kPlain ? std::min(kOfPlainRepairs, seconds) : 0);
+  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.displaced,
+                suspects.alone, suspects.reads};
   RepairedLines& repaired = found.repaired;
   const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
   const auto tell = [](SuspectLine& line) {
@@ -262,12 +289,15 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided}) {
+       {&found.suspects, &found.displaced, &repaired.whole, &repaired.partial, &repaired.used,
+        &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
-  std::erase_if(found.alone, [&](const auto& line) { return !of_the_source(line.second); });
-  for (auto& [input, line] : found.alone) tell(line);
+  for (auto* lines : {&found.alone, &found.reads}) {
+    std::erase_if(*lines, [&](const auto& line) { return !of_the_source(line.second); });
+    for (auto& [input, line] : *lines) tell(line);
+  }
   return found;
 }
 
@@ -284,25 +314,39 @@ std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) 
   join(repaired.whole, other.whole);
   join(repaired.used, other.used);
   join(repaired.decided, other.decided);
+  join(repaired.made, other.made);
   join(repaired.partial, other.partial);
   return ranked(repaired, fused(plain.suspects, optimised.suspects));
 }
 
-const SuspectLine* line_about(const std::string& input, const Located& optimised,
+/// Not what is computed of an input is wrong, but where it is read.
+bool is_misread(std::string_view cause) {
+  return cause.find("-of-another-") != cause.npos || cause == "operand-shifted-one-token" ||
+         cause == "operand-layout";
+}
+
+const SuspectLine* line_about(const std::string& input, bool misread, const Located& optimised,
                               const std::optional<Located>& plain) {
-  for (const Located* located : {&optimised, plain ? &*plain : nullptr})
-    if (located)
-      if (const auto line = located->alone.find(input); line != located->alone.end()) return &line->second;
+  for (const auto lines : {misread ? &Located::reads : &Located::alone, &Located::alone})
+    for (const Located* located : {&optimised, plain ? &*plain : nullptr})
+      if (located)
+        if (const auto line = (located->*lines).find(input); line != (located->*lines).end())
+          return &line->second;
   return nullptr;
+}
+
+void put_at(const SuspectLine& line, size_t place, std::vector<SuspectLine>& lines) {
+  std::erase_if(lines, [&](const SuspectLine& l) { return same_place(l, line); });
+  lines.insert(lines.begin() + static_cast<ptrdiff_t>(std::min(place, lines.size())), line);
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
 }
 
 /// The cause says that one input is read otherwise than it should be: where it is still alone, later lines
 /// only pass on what is wrong. A line that was changed and made all right goes before it.
 void put_about(const SuspectLine& line, std::vector<SuspectLine>& lines) {
-  std::erase_if(lines, [&](const SuspectLine& l) { return same_place(l, line); });
-  const bool mended = !lines.empty() && lines.front().reason.ends_with(kAllRight);
-  lines.insert(lines.begin() + (mended ? 1 : 0), line);
-  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  const bool mended =
+      !lines.empty() && lines.front().reason.ends_with(kAllRight) && !same_place(lines.front(), line);
+  put_at(line, mended ? 1 : 0, lines);
 }
 
 /// What a search within a telling case finds.
@@ -323,7 +367,13 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }
   v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects);
-  if (const SuspectLine* line = line_about(about, optimised, plain)) put_about(*line, v.lines);
+  const bool decided =
+      std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX) <= kDecision;
+  const Located* const both[] = {plain ? &*plain : nullptr, &optimised};
+  for (const Located* of : both)
+    if (of && !of->displaced.empty()) put_at(of->displaced.front(), decided ? 1 : 0, v.lines);
+  const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
+  if (const SuspectLine* line = line_about(about, misread, optimised, plain)) put_about(*line, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }
