@@ -8,7 +8,7 @@ namespace assay {
 namespace {
 
 /// Of a value, or of the pool's root mean square where that is larger.
-constexpr double kSame = 0x1p-14;
+constexpr double kSameValue = 0x1p-14;
 /// Some hundred lines, each of a few operations, are asked.
 constexpr double kMostByChance = 0x1p-20;
 constexpr double kDependent = 1e-10;
@@ -57,11 +57,11 @@ bool become_others(const std::vector<double>& values, const std::vector<double>&
   double squares = 0;
   for (const double x : pool) squares += x * x;
   const double rms = std::sqrt(squares / static_cast<double>(std::max<size_t>(1, pool.size())));
-  const double by_chance = 2 * kSame * static_cast<double>(pool.size());
+  const double by_chance = 2 * kSameValue * static_cast<double>(pool.size());
   if (values.empty() || !(rms > 0) || std::pow(by_chance, static_cast<double>(values.size())) > kMostByChance)
     return false;
   for (size_t i = 0; i < values.size(); ++i) {
-    const double needed = values[i] + changes[i], near = kSame * std::max(std::fabs(needed), rms);
+    const double needed = values[i] + changes[i], near = kSameValue * std::max(std::fabs(needed), rms);
     if (std::fabs(needed) <= near || std::fabs(changes[i]) <= 2 * near) return false;
     const auto found = std::lower_bound(pool.begin(), pool.end(), needed - near);
     if (found == pool.end() || *found > needed + near) return false;
