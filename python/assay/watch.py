@@ -114,7 +114,8 @@ def watch(library: str | None = None):
     # The buffer's address stands in the code: kernels of other processes must not be found, nor these by others.
     with tempfile.TemporaryDirectory(prefix="assay-watch-") as cache, contextlib.ExitStack() as undo:
         undo.callback(_set_variable("TRITON_CACHE_DIR", cache))
-        assembler = _assembler_of_ptx_9(pathlib.Path(importlib.import_module("triton").__file__).parent)
+        triton = getattr(importlib.import_module("triton"), "__file__", None)
+        assembler = _assembler_of_ptx_9(pathlib.Path(triton).parent) if triton else ""
         if assembler:
             undo.callback(_set_variable("TRITON_PTXAS_PATH", assembler))
         backend.make_cubin = _hooked(births, make_cubin, bool(assembler))

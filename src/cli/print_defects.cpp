@@ -63,8 +63,7 @@ std::string trial_row(const DefectTrial& t) {
   return row({'`' + t.defect + '`', defect ? defect->what : "",
               t.found() ? fmt::format("{} cases, {:.0f} s", t.cases, t.seconds) : "missed: " + why_missed(t),
               t.token.empty() ? "-" : kind_of(t), verdict_on(t.cause, t.cause_right),
-              verdict_on(t.line, t.line_right),
-              sizes_of_token(t.token)});
+              verdict_on(t.line, t.line_right), sizes_of_token(t.token)});
 }
 
 std::string recorded_row(const RecordedDefect& recorded) {
@@ -140,8 +139,10 @@ std::string defects_page(const std::vector<DefectTrial>& trials, const std::stri
       "output of "
       "`{}` of {}: each was fuzzed without a hint until its first finding was shrunk. It is found if that "
       "finding's token fails again on the defective kernel and passes on the clean one. The cause is the one "
-      "ranked first, the line the one that a value which is not finite was traced to, or of finite values the "
-      "likeliest of three; those are right where one of the three is in a statement that the patch changes, or "
+      "ranked first, the line the one that a value which is not finite was traced to, or of finite values "
+      "the "
+      "likeliest of three; those are right where one of the three is in a statement that the patch changes, "
+      "or "
       "right beside what it takes away.\n\n"
       "{}.\n\n",
       command, day, DefectTotals(trials).sentence());

@@ -174,9 +174,10 @@ void add_watch(CLI::App& app, int& status) {
   command->add_option("--output", o->written, "Where PTX goes")->type_name("FILE.ptx");
   command->add_option("--kept", o->kept, "Registers that a test may keep longer than the program does")
       ->capture_default_str();
-  command->add_flag("--ptx-9", o->marks_cold,
-                    "Writes PTX 9.0, whose compilers (CUDA 13.0 and later) lay the watch's code out behind the "
-                    "program's own: faster");
+  command->add_flag(
+      "--ptx-9", o->marks_cold,
+      "Writes PTX 9.0, whose compilers (CUDA 13.0 and later) lay the watch's code out behind the "
+      "program's own: faster");
   o->program.add_drawing_to(*command, true);
   o->engines.add_to(*command);
   o->output.add_to(*command);

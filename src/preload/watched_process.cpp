@@ -95,10 +95,9 @@ std::string WatchedProcess::watched(const std::string& text, const std::string& 
 const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
   if (fat_binary_bytes(image)) {
-    std::vector<std::byte> made = with_texts(
-        image, [&](const std::string& text, const std::string& path) {
-          return watched(text, path, driver_marks_cold());
-        });
+    std::vector<std::byte> made = with_texts(image, [&](const std::string& text, const std::string& path) {
+      return watched(text, path, driver_marks_cold());
+    });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
     return images_.emplace_back(std::move(made)).data();

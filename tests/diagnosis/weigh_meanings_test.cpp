@@ -257,6 +257,18 @@ TEST(WeighMeanings, AGateThatEntersTimesAnyConstantIsNamedWithIt) {
   }
 }
 
+/// The gates that a decay per head stands for have a gradient of their own, which is no output.
+TEST(WeighMeanings, ADecayPerHeadThatEntersTimesAConstantIsNamedWithIt) {
+  test::MutatedRun scene(
+      parse_token("simple_gla.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/logsigmoid/s3/backward/no-g"));
+  const FailingRun run = with_explicit_gates(scene.run());
+  ASSERT_TRUE(run.sums_gate_gradient);
+  const auto p =
+      evaluate_with(run, "g", mapped(run.inputs().at("g"), [](double x, int64_t) { return 3.7 * x; }));
+  ASSERT_TRUE(p);
+  EXPECT_EQ(first_cause(scene, *p), "gate-scaled");
+}
+
 TEST(WeighMeanings, WhatAStateBeforeTheChunkGivesUndecayedIsTheNaiveSum) {
   test::MutatedRun scene(parse_token("gla.chunk/B1/T70/H1/K1/V1/fp32/g-fp32/mild/s3/h0"));
   const FailingRun run = scene.run();

@@ -67,6 +67,33 @@ def test_what_triton_compiles_inside_is_watched(triton, watch):
     assert os.environ.get("TRITON_CACHE_DIR") == cache
 
 
+def test_a_ptxas_that_knows_ptx_9_marks_cold_code(triton, watch, tmp_path, monkeypatch):
+    module = importlib.import_module("assay.watch")
+    folder = tmp_path / "triton" / "backends" / "nvidia" / "bin"
+    folder.mkdir(parents=True)
+
+    def assembler(name, version):
+        path = folder / name
+        path.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {version}, V{version}.1'\n")
+        path.chmod(0o755)
+        return str(path)
+
+    old, new, newest = assembler("ptxas", "12.8"), assembler("ptxas-blackwell", "13.0"), assembler("newest", "13.1")
+    monkeypatch.setattr(sys.modules["triton"], "__file__", str(tmp_path / "triton" / "__init__.py"), raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("CUDA_HOME", "/nowhere")
+    for driver, named, chosen in ((13000, None, new), (12080, None, None), (13000, old, None), (13000, newest, None), (13010, newest, newest)):
+        monkeypatch.setattr(module, "_driver_version", lambda driver=driver: driver)
+        monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+        if named:
+            monkeypatch.setenv("TRITON_PTXAS_PATH", named)
+        with watch(str(LIBRARY)):
+            text, _ = triton.backend().make_cubin(PTX, {}, None, 80)
+            assert os.environ.get("TRITON_PTXAS_PATH") == (chosen or named)
+        assert (".version 9.0" in text and "frequency 1" in text) == bool(chosen)
+        assert os.environ.get("TRITON_PTXAS_PATH") == named
+
+
 def test_text_that_is_no_ptx_goes_on_as_it_is(watch):
     births = importlib.import_module("assay.watch").load(str(LIBRARY))
     assert births.watched("no PTX") == "no PTX"

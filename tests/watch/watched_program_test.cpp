@@ -104,6 +104,20 @@ TEST(WatchedProgram, ColdCodeIsMarkedForCompilersThatKnowIt) {
   EXPECT_EQ(of_text(body, cold, "6.5").ptx, of_text(body, {}, "6.5").ptx);
 }
 
+TEST(WatchedProgram, LongEntriesAskForRegisters) {
+  WatchOptions cold;
+  cold.marks_cold_code = true;
+  const auto made = [&](const std::string& directives, const WatchOptions& options) {
+    const std::string text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry f()\n" +
+                             directives + "{\n.reg .f32 %f<2>;\nmul.rn.f32 %f1, %f0, %f0;\nret;\n}\n";
+    return rewritten(text, ptx::parse(text, "f.ptx"), options).ptx;
+  };
+  EXPECT_NE(made(".reqntid 64\n", cold).find(".reqntid 64\n.minnctapersm 1\n{"), std::string::npos);
+  for (const std::string directives : {"", ".reqntid 64\n.minnctapersm 2\n", ".maxntid 64\n.maxnreg 80\n"})
+    EXPECT_EQ(made(directives, cold).find(".minnctapersm 1"), std::string::npos) << directives;
+  EXPECT_EQ(made(".reqntid 64\n", {}).find(".minnctapersm"), std::string::npos);
+}
+
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {
   const std::string text =
       ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "

@@ -78,6 +78,7 @@ class FunctionRewriter {
         options_(options),
         made_(made),
         first_site_(first_site),
+        marks_cold_(marks_cold),
         ranges_(f_),
         segment_(f_, registers_, accumulators_, marks_cold) {}
 
@@ -100,6 +101,7 @@ class FunctionRewriter {
     if (aside_.text.empty() && registers_.declarations().empty()) return;
     Code begin;
     accumulators_.begin(begin);
+    if (marks_cold_ && may_ask_for_registers()) insertions.add(opening_, ".minnctapersm 1\n");
     insertions.add(opening_ + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
                                      descriptor_declarations() + begin.text);
     made_.counts.added += begin.instructions;
@@ -115,6 +117,7 @@ class FunctionRewriter {
     size_t at = text_.rfind(f_.name, extents_[0].begin);
     while (at != text_.npos && at >= from_ && !is_header(at))
       at = at == 0 ? text_.npos : text_.rfind(f_.name, at - 1);
+    header_ = at;
     each_character(text_, at, extents_[0].begin,
                    [&](size_t i, char c) { return c == '{' ? opening_ = i, false : true; });
     int depth = 0;
@@ -138,6 +141,14 @@ class FunctionRewriter {
     };
     const char before = at ? text_[at - 1] : ' ', after = text_[at + f_.name.size()];
     return !is_name(before) && before != '.' && !is_name(after);
+  }
+
+  /// Without a number of blocks per multiprocessor ptxas gives very long entries 32 registers and spills the
+  /// rest; one block is what it may count on anyway.
+  bool may_ask_for_registers() const {
+    const std::string_view directives = text_.substr(header_, opening_ - header_);
+    const auto names = [&](const char* directive) { return directives.find(directive) != directives.npos; };
+    return (names(".reqntid") || names(".maxntid")) && !names(".minnctapersm") && !names(".maxnreg");
   }
 
   /// Where branches lead. Most labels of compilers stand for line tables alone, one per inlined call.
@@ -309,6 +320,7 @@ class FunctionRewriter {
   const WatchOptions& options_;
   WatchedText& made_;
   const int32_t first_site_;
+  const bool marks_cold_;
   const ValueRanges ranges_;
   AddedRegisters registers_;
   Accumulators accumulators_;
@@ -318,11 +330,11 @@ class FunctionRewriter {
   std::vector<Multiplication> in_flight_;  ///< issued, and not waited for, in the order of the text
   size_t most_in_flight_ = 0;
   Code aside_;
-  size_t opening_ = 0, closing_ = 0;
-  std::vector<int> depth_;         ///< by instruction; 1: the function's own scope
-  std::vector<bool> starts_;       ///< a branch leads there
-  std::vector<int32_t> last_use_;  ///< by register, in the order of the text
-  std::vector<bool> scoped_;       ///< by register: named in inner scopes alone
+  size_t header_ = 0, opening_ = 0, closing_ = 0;  ///< of the name, and the body's braces
+  std::vector<int> depth_;                         ///< by instruction; 1: the function's own scope
+  std::vector<bool> starts_;                       ///< a branch leads there
+  std::vector<int32_t> last_use_;                  ///< by register, in the order of the text
+  std::vector<bool> scoped_;                       ///< by register: named in inner scopes alone
   std::vector<vm::TextSignature> signatures_;
 };
 

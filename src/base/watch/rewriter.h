@@ -18,8 +18,9 @@ namespace assay::watch {
 struct WatchOptions {
   int kept_registers = 40;
   /// Whoever compiles the text knows PTX ISA 9.0: code that runs only where something is not finite is marked
-  /// by .pragma "frequency" (chapter 12 there), and then laid out behind the program's own instead of between.
-  /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are.
+  /// by .pragma "frequency" (chapter 12 there) and laid out behind the program's own instead of between.
+  /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are. Entries that state a number of
+  /// threads alone ask for one block on a multiprocessor, so that long ones get registers.
   bool marks_cold_code = false;
   uint64_t buffer_address =
       0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
