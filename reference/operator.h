@@ -99,6 +99,7 @@ struct Problem {
 
 struct Slice;       // slices.h
 struct NoiseBlock;  // rounding_noise.h
+/// Called for each block once, from up to Problem::threads threads at a time and in any order.
 using NoiseVisit = std::function<void(const NoiseBlock&)>;
 
 struct Operator {
