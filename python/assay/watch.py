@@ -91,15 +91,25 @@ def _version_of(assembler: str) -> int:
     return 0
 
 
+#: Triton asks for its ptxas by the first, for GPUs from sm_100 on by the second.
+_ASSEMBLERS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+
+
 def _assembler_of_ptx_9(triton_folder: pathlib.Path) -> str:
-    """A ptxas of CUDA 13.0 or later whose code the driver takes: the one named by TRITON_PTXAS_PATH if any, else Triton's, else the
-    toolkit's; "" where there is none."""
-    folder = triton_folder / "backends" / "nvidia" / "bin"
-    named = os.environ.get("TRITON_PTXAS_PATH")
-    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = [named] if named else [folder / "ptxas", folder / "ptxas-blackwell", shutil.which("ptxas"), f"{toolkit}/bin/ptxas"]
+    """A ptxas of CUDA 13.0 or later whose code the driver takes: Triton's, else the toolkit's; "" where there is none, or where the
+    environment names another one."""
     driver = _driver_version()
-    return next((str(path) for path in found if path and 13000 <= _version_of(str(path)) <= driver), "")
+
+    def fits(path) -> bool:
+        return bool(path) and 13000 <= _version_of(str(path)) <= driver
+
+    named = [os.environ[name] for name in _ASSEMBLERS if os.environ.get(name)]
+    if named:
+        return named[0] if all(fits(path) for path in named) else ""
+    folder = triton_folder / "backends" / "nvidia" / "bin"
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    found = (folder / "ptxas", folder / "ptxas-blackwell", shutil.which("ptxas"), f"{toolkit}/bin/ptxas")
+    return next((str(path) for path in found if fits(path)), "")
 
 
 @contextlib.contextmanager
@@ -116,8 +126,9 @@ def watch(library: str | None = None):
         undo.callback(_set_variable("TRITON_CACHE_DIR", cache))
         triton = getattr(importlib.import_module("triton"), "__file__", None)
         assembler = _assembler_of_ptx_9(pathlib.Path(triton).parent) if triton else ""
-        if assembler:
-            undo.callback(_set_variable("TRITON_PTXAS_PATH", assembler))
+        for name in _ASSEMBLERS if assembler else ():
+            if not os.environ.get(name):
+                undo.callback(_set_variable(name, assembler))
         backend.make_cubin = _hooked(births, make_cubin, bool(assembler))
         undo.callback(setattr, backend, "make_cubin", make_cubin)
         if hasattr(enter, "add"):

@@ -84,14 +84,16 @@ def test_a_ptxas_that_knows_ptx_9_marks_cold_code(triton, watch, tmp_path, monke
     monkeypatch.setenv("CUDA_HOME", "/nowhere")
     for driver, named, chosen in ((13000, None, new), (12080, None, None), (13000, old, None), (13000, newest, None), (13010, newest, newest)):
         monkeypatch.setattr(module, "_driver_version", lambda driver=driver: driver)
-        monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+        for variable in module._ASSEMBLERS:
+            monkeypatch.delenv(variable, raising=False)
         if named:
             monkeypatch.setenv("TRITON_PTXAS_PATH", named)
         with watch(str(LIBRARY)):
             text, _ = triton.backend().make_cubin(PTX, {}, None, 80)
             assert os.environ.get("TRITON_PTXAS_PATH") == (chosen or named)
+            assert os.environ.get("TRITON_PTXAS_BLACKWELL_PATH") == chosen
         assert (".version 9.0" in text and "frequency 1" in text) == bool(chosen)
-        assert os.environ.get("TRITON_PTXAS_PATH") == named
+        assert os.environ.get("TRITON_PTXAS_PATH") == named and "TRITON_PTXAS_BLACKWELL_PATH" not in os.environ
 
 
 def test_text_that_is_no_ptx_goes_on_as_it_is(watch):

@@ -349,15 +349,15 @@ size_t behind_header(std::string_view text) {
   return found;
 }
 
+bool is_at_least(const ptx::Module& module, double version) {
+  return std::atof(module.version.c_str()) >= version;
+}
+
 /// Than activemask, and than lanes that run apart.
 bool is_older(const ptx::Module& module) {
   const size_t digits = module.target.find_first_of("0123456789");
   const int architecture = digits == module.target.npos ? 0 : std::atoi(module.target.c_str() + digits);
-  return architecture < 70 || std::atof(module.version.c_str()) < 6.3;
-}
-
-bool is_at_least(const ptx::Module& module, double version) {
-  return std::atof(module.version.c_str()) >= version;
+  return architecture < 70 || !is_at_least(module, 6.3);
 }
 
 /// The text, of PTX 9.0 where it was of an earlier one.
