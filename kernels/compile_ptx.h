@@ -21,7 +21,8 @@ struct CannotCompile : std::runtime_error {
 /// "kernels/gla/chunk.cu" of "gla/chunk.bf16.fp32".
 std::string source_path(const std::string& module);
 
-/// Those of the files that one of them is made of: itself and, transitively, what it includes.
+/// Those of the files that one of them is made of: itself, transitively what it includes, and, where it is
+/// among them, what stands before every kernel in place of CUDA's header (device/cuda_instruction.cuh).
 SourceTree with_includes(const SourceTree&, const std::string& path);
 
 /// As a GPU gets it; or plainly, without optimisation: each statement has instructions of its own, with its

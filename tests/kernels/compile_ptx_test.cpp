@@ -131,6 +131,60 @@ TEST_F(CompilePtx, HearsASignalWhileTheCompilerRuns) {
   EXPECT_EQ(heard, 1);
 }
 
+/// The lines of PTX that are neither of the line table nor names in it.
+std::string instructions(const std::string& ptx) {
+  std::istringstream lines(ptx);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(".file") == line.npos && line.find(".loc\t") == line.npos && !line.starts_with(".b8") &&
+        !line.starts_with("$L__info"))
+      kept += line + '\n';
+  return kept;
+}
+
+/// Uses every word that stands in device/cuda_instruction.cuh.
+constexpr const char* every_word = R"(
+extern "C" __global__ void __launch_bounds__(64) f(float4* x, long long* n, unsigned int* u, int bound) {
+  __shared__ __align__(16) float shared[64];
+  const int lane = threadIdx.x % 32, i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float2 pair = make_float2(__uint_as_float(u[i]), __int_as_float(bound));
+  shared[lane] = __fmaf_rn(pair.x, pair.y, __frcp_rn(x[i].x)) + __fsqrt_rn(fabsf(x[i].y));
+  __syncwarp();
+  const unsigned int all = 0xffffffffu;
+  const float other = __shfl_xor_sync(all, shared[31 - lane], 4) + __shfl_sync(all, pair.x, 3);
+  const int whole = __shfl_sync(all, min(lane, bound), 2) + __shfl_xor_sync(all, max(i, bound), 8);
+  __syncthreads();
+  n[i] = min(n[i + 1], (long long)__clz(whole)) + (long long)__cvta_generic_to_shared(&shared[lane]);
+  u[i] = __shfl_sync(all, u[i + 1], 1) + __shfl_xor_sync(all, u[i + 2], 2);
+  *(uint4*)&x[i + 1] = make_uint4(lane, i, bound, whole);
+  x[i] = make_float4(copysignf(other, x[i].z), fmaxf(other, x[i].w), __float_as_int(other), gridDim.x);
+}
+)";
+
+TEST_F(CompilePtx, GivesTheInstructionsThatCudasOwnHeaderGives) {
+  SourceTree tree = {{"kernels/a/x.cu", every_word}};
+  const auto with_header = compile_module(tree, "a/x");
+  for (const SourceFile& file : embedded_sources())
+    if (file.path.ends_with("/cuda_instruction.cuh")) tree.emplace_back(file.path, file.text);
+  ASSERT_EQ(tree.size(), 2u);
+  EXPECT_EQ(instructions(*compile_module(tree, "a/x")), instructions(*with_header));
+  tree[0].second = "#ifdef __CUDA_RUNTIME_API_H__\n#error is there\n#endif\n";
+  EXPECT_NO_THROW(compile_module(tree, "a/x")) << "the header was not left out";
+}
+
+TEST_F(CompilePtx, CompilesASourceThatUsesMoreOfCudaWithAllOfItsHeader) {
+  for (const std::string& use : {"__popc(u[0])", "max(u[0], u[1])", "__shfl_xor_sync(~0u, u64[0], 1)"}) {
+    SourceTree tree = sources;
+    const std::string text =
+        "extern \"C\" __global__ void f(unsigned int* u, unsigned long long* u64) { u64[2] = " + use +
+        "; }\n";
+    tree.emplace_back("kernels/a/x.cu", text);
+    EXPECT_EQ(instructions(*compile_module(tree, "a/x")),
+              instructions(*compile_module({{"kernels/a/x.cu", text}}, "a/x")))
+        << use;
+  }
+}
+
 TEST_F(CompilePtx, TakesASourceWithAllThatItIncludesAndNothingElse) {
   const SourceTree tree = {{"kernels/a/x.cu", "#include \"../b/y.cuh\"\n// #include \"no.cuh\"\n"},
                            {"kernels/a/no.cuh", ""},

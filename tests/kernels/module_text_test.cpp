@@ -35,7 +35,7 @@ Summary summary_of(const Module& module) {
       if (instruction.line < 0) continue;
       const ptx::Line& line = parsed.lines[static_cast<size_t>(instruction.line)];
       const std::string& file = parsed.files[static_cast<size_t>(line.file)];
-      if (!file.starts_with("kernels/") || file.ends_with("/instruction.cuh"))
+      if (!file.starts_with("kernels/") || file.ends_with("instruction.cuh"))
         summary.foreign.push_back(
             fmt::format("{}:{} {} from {}", module.name, instruction.ptx_line, instruction.opcode, file));
     }
