@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -47,14 +48,18 @@ MappedFile::MappedFile(const std::string& path) {
   }
   size_ = static_cast<size_t>(about.st_size);
   void* const mapped = size_ ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
-  const int why = errno;
-  close(file);
-  if (mapped == MAP_FAILED) throw BadInput(fmt::format("{}: cannot be read: {}", path, std::strerror(why)));
+  if (mapped == MAP_FAILED) {
+    const int why = errno;
+    close(file);
+    throw BadInput(fmt::format("{}: cannot be read: {}", path, std::strerror(why)));
+  }
   data_ = static_cast<const char*>(mapped);
+  file_ = file;
 }
 
 MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<char*>(data_), size_);
+  close(file_);
 }
 
 void MappedFile::forget(std::string_view part) const {
@@ -62,6 +67,13 @@ void MappedFile::forget(std::string_view part) const {
   const size_t from = (static_cast<size_t>(part.data() - data_) + page - 1) / page * page,
                to = static_cast<size_t>(part.data() + part.size() - data_) / page * page;
   if (from < to) madvise(const_cast<char*>(data_) + from, to - from, MADV_DONTNEED);
+}
+
+size_t MappedFile::hole_at(std::string_view part) const {
+  const auto at = static_cast<off_t>(part.data() - data_);
+  const off_t data = lseek(file_, at, SEEK_DATA);
+  if (data >= 0) return std::min(static_cast<size_t>(data - at), part.size());
+  return errno == ENXIO ? part.size() : 0;  // none behind it; or the file system does not say
 }
 
 Tensor mapped_tensor(const std::string& name, Dtype dtype, std::vector<Axis> axes,

@@ -21,8 +21,11 @@ class MappedFile {
   std::string_view bytes() const { return {data_, size_}; }
   /// What was looked at there takes no memory any more; it can be looked at again.
   void forget(std::string_view part) const;
+  /// Bytes at the beginning of `part` that the file has as a hole: zeros that stand nowhere.
+  size_t hole_at(std::string_view part) const;
 
  private:
+  int file_ = -1;
   const char* data_ = nullptr;
   size_t size_ = 0;
 };

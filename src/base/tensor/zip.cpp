@@ -179,13 +179,28 @@ std::string entry_bytes(const Entry& entry, std::string_view file, const std::st
   return bytes;
 }
 
-/// The bytes of a stored entry, held against its checksum piece by piece.
+/// The checksum of so many zeros, by doubling.
+uLong checksum_of_zeros(size_t count) {
+  const Bytef zero = 0;
+  uLong sum = crc32_z(0, nullptr, 0), power = crc32_z(0, &zero, 1);
+  for (size_t zeros = 1; zeros <= count; zeros *= 2) {
+    if (count & zeros) sum = crc32_combine(sum, power, static_cast<z_off_t>(zeros));
+    power = crc32_combine(power, power, static_cast<z_off_t>(zeros));
+  }
+  return sum;
+}
+
+/// The bytes of a stored entry, held against its checksum piece by piece; holes are not looked at.
 std::string_view left_bytes(const Entry& entry, const MappedFile& mapped, const std::string& where) {
   constexpr size_t kPiece = size_t{64} << 20;
   const std::string_view bytes = packed_bytes(entry, mapped.bytes(), where);
   auto crc = crc32_z(0, nullptr, 0);
-  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t hole = mapped.hole_at(bytes.substr(at));
+    crc = crc32_combine(crc, checksum_of_zeros(hole), static_cast<z_off_t>(hole));
+    at += hole;
     const std::string_view piece = bytes.substr(at, kPiece);
+    at += piece.size();
     crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
     mapped.forget(piece);
   }
