@@ -20,60 +20,69 @@ struct Rounding {
 
 using Values = std::map<std::string, std::vector<double>>;
 
+/// [t][c]
+using Rows = std::vector<double>;
+
+double& at(Rows& rows, int64_t t, int64_t c) {
+  return rows[static_cast<size_t>(t * N + c)];
+}
+double at(const Rows& rows, int64_t t, int64_t c) {
+  return rows[static_cast<size_t>(t * N + c)];
+}
+double dot(const Rows& a, int64_t t, const Rows& b, int64_t j) {
+  double sum = 0;
+  for (int64_t c = 0; c < N; ++c) sum += at(a, t, c) * at(b, j, c);
+  return sum;
+}
+
 struct OneChunk {
-  std::map<std::string, std::vector<double>> in;
-  std::vector<double> sums;  ///< of g up to a token
+  Rows q, k, v, s, d_o;
+  Rows sums;  ///< of g up to a token
   double scale;
 
   explicit OneChunk(const RandomProblem& p) : scale(p.problem.scale) {
-    for (const auto& [name, tensor] : p.inputs)
-      for (int64_t i = 0; i < tensor.size(); ++i) in[name].push_back(tensor.value(i));
-    sums = in.at("g");
+    const auto values = [&](const char* name) {
+      const Tensor& tensor = p.inputs.at(name);
+      Rows rows;
+      for (int64_t i = 0; i < tensor.size(); ++i) rows.push_back(tensor.value(i));
+      return rows;
+    };
+    q = values("q"), k = values("k"), v = values("v"), s = values("s"), d_o = values("do"),
+    sums = values("g");
     for (size_t i = N; i < sums.size(); ++i) sums[i] += sums[i - N];
-  }
-  double at(const char* name, int64_t t, int64_t c) const {
-    return in.at(name)[static_cast<size_t>(t * N + c)];
-  }
-  double dot(const char* a, int64_t t, const char* b, int64_t j) const {
-    double sum = 0;
-    for (int64_t c = 0; c < N; ++c) sum += at(a, t, c) * at(b, j, c);
-    return sum;
   }
   /// Decay of slot m from token j to t, times s_j.
   double written(int64_t t, int64_t j, int64_t m) const {
-    const auto sum = [&](int64_t i) { return sums[static_cast<size_t>(i * N + m)]; };
-    return std::exp(sum(t) - sum(j)) * at("s", j, m);
+    return std::exp(at(sums, t, m) - at(sums, j, m)) * at(s, j, m);
   }
 
   /// With the declared roundings: the scores of y and of dp, p and dy as they are stored.
   Values run(Rounding round) const {
     Values y;
     for (const char* name : {"o", "dq", "dk", "dv", "ds", "dg"}) y[name].assign(T * N, 0);
-    const auto to = [&](const char* name, int64_t t, int64_t c) -> double& {
-      return y[name][static_cast<size_t>(t * N + c)];
-    };
+    Rows &o = y["o"], &dq = y["dq"], &dk = y["dk"], &dv = y["dv"], &ds = y["ds"], &dg = y["dg"];
     for (int64_t t = 0; t < T; ++t) {
       double p[N] = {}, dp[N] = {}, dy[N], sum = 0, mean = 0;
       for (int64_t j = 0; j <= t; ++j)
         for (int64_t m = 0; m < N; ++m) {
-          p[m] += round(scale * dot("q", t, "k", j)) * written(t, j, m);
-          dp[m] += round(dot("do", t, "v", j)) * written(t, j, m);
+          p[m] += round(scale * dot(q, t, k, j)) * written(t, j, m);
+          dp[m] += round(dot(d_o, t, v, j)) * written(t, j, m);
         }
       for (double& w : p) sum += w = std::exp(w);
       for (int64_t m = 0; m < N; ++m) p[m] = round(p[m] / sum), mean += p[m] * dp[m];
       for (int64_t m = 0; m < N; ++m) dy[m] = round(p[m] * (dp[m] - mean));
       for (int64_t j = 0; j <= t; ++j) {
-        const double of_keys = scale * dot("q", t, "k", j), of_values = dot("do", t, "v", j);
+        const double of_keys = scale * dot(q, t, k, j), of_values = dot(d_o, t, v, j);
         for (int64_t m = 0; m < N; ++m) {
-          const double w = written(t, j, m), share = w / at("s", j, m);
+          const double w = written(t, j, m), share = w / at(s, j, m);
           for (int64_t c = 0; c < N; ++c) {
-            to("o", t, c) += p[m] * w * at("v", j, c), to("dv", j, c) += p[m] * w * at("do", t, c);
-            to("dq", t, c) += scale * dy[m] * w * at("k", j, c);
-            to("dk", j, c) += scale * dy[m] * w * at("q", t, c);
+            at(o, t, c) += p[m] * w * at(v, j, c), at(dv, j, c) += p[m] * w * at(d_o, t, c);
+            at(dq, t, c) += scale * dy[m] * w * at(k, j, c);
+            at(dk, j, c) += scale * dy[m] * w * at(q, t, c);
           }
           const double both = of_keys * dy[m] + of_values * p[m];
-          to("ds", j, m) += both * share;
-          for (int64_t i = j + 1; i <= t; ++i) to("dg", i, m) += both * w;
+          at(ds, j, m) += both * share;
+          for (int64_t i = j + 1; i <= t; ++i) at(dg, i, m) += both * w;
         }
       }
     }
