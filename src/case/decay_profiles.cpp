@@ -9,6 +9,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
+#include "src/case/row_draws.h"
 
 namespace assay {
 namespace {
@@ -18,6 +19,12 @@ constexpr uint64_t kChannelLane = 1, kTokenLane = 2, kEdgeLane = 3;
 /// log(1 / (1 + e^-x)) without overflow for any x.
 double log_sigmoid(double x) {
   return x < 0 ? x - portable_log(1 + portable_exp(x)) : -portable_log(1 + portable_exp(-x));
+}
+
+void draw_log_sigmoids(const DecayDraw& d, int64_t count, double* out) {
+  d.random.normals(d.at, count, out);
+  row_draws().log_sigmoids(count, out);
+  for (int64_t i = 0; i < count; ++i) out[i] /= d.arguments[0];
 }
 
 /// A limit of exp in nats, one per channel, times a factor that puts it just below or above.

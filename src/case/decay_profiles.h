@@ -27,6 +27,8 @@ struct DecayProfile {
   /// Arguments worth trying in fuzzing, as written after the colon.
   std::vector<std::string_view> variants;
   double (*draw)(const DecayDraw&) = nullptr;  ///< natural logarithm of the decay
+  /// `count` channels from `at` on at once, the same bits; null where channels are drawn one by one.
+  void (*draw_row)(const DecayDraw&, int64_t count, double* out) = nullptr;
 };
 
 /// All profiles, in the order of decay_profiles.def.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
@@ -59,21 +61,26 @@ Extent extent_of(const Tensor& tensor) {
 /// Elements that are drawn together, so that threads are worth their while.
 constexpr int64_t kDrawnTogether = 1 << 14;
 
-/// Rows of all heads and channels of a token, each once, on at most `threads` threads.
-template <typename DrawElement>
-void fill(Tensor& tensor, const std::vector<Place>& tokens, int threads, DrawElement draw) {
+/// Channels that are drawn at once.
+constexpr int64_t kRowPart = 256;
+
+/// Rows of all heads and channels of a token, each once, on at most `threads` threads. `draw_row` draws some
+/// channels of one head from a place on.
+template <typename DrawRow>
+void fill(Tensor& tensor, const std::vector<Place>& tokens, int threads, DrawRow draw_row) {
   const Extent e = extent_of(tensor);
   const int64_t width = e.h * e.c, rows = e.b * e.t,
                 of_task = std::max<int64_t>(1, kDrawnTogether / std::max<int64_t>(width, 1));
   parallel_for((rows + of_task - 1) / of_task, threads, [&](int64_t task) {
+    std::array<double, kRowPart> drawn;
     for (int64_t row = task * of_task, end = std::min(row + of_task, rows); row < end; ++row) {
       const int64_t b = row / e.t, t = row % e.t;
       const Place place = !e.has_time ? Place{0, 0, 1} : tokens.empty() ? Place{0, t, e.t} : tokens[t];
-      int64_t flat = row * width;
       for (int64_t h = 0; h < e.h; ++h)
-        for (int64_t c = 0; c < e.c; ++c) {
-          const Coordinates at{b + place.sequence, place.position, h, c};
-          tensor.set(flat++, draw(at, place.length, e.c));
+        for (int64_t c = 0; c < e.c; c += kRowPart) {
+          const std::span<double> part(drawn.data(), static_cast<size_t>(std::min(kRowPart, e.c - c)));
+          draw_row(Coordinates{b + place.sequence, place.position, h, c}, place.length, e.c, part);
+          tensor.set_run(row * width + h * e.c + c, part);
         }
     }
   });
@@ -105,6 +112,24 @@ class Elements {
     if (rows_) return replaces_ ? rows_->key(at, length) : rows_->unit(at);
     const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
     return positive_ ? std::fabs(value) : value;
+  }
+  /// As `at`, of the channels from `first` on.
+  void row(const Coordinates& first, int64_t length, int64_t channels, std::span<double> out) const {
+    const auto count = static_cast<int64_t>(out.size());
+    if (decay_ && decay_->profile->draw_row)
+      return decay_->profile->draw_row({random_, decay_->arguments, first, length}, count, out.data());
+    if (!decay_ && !rows_ && kind_.draw_row) {
+      kind_.draw_row({random_, case_, name_, first, channels, removes_}, count, out.data());
+      if (positive_)
+        for (double& x : out) x = std::fabs(x);
+      return;
+    }
+    if (rows_ && role_ != Role::opposed && role_ != Role::rate) {
+      if (replaces_) return rows_->keys(first, length, count, out.data());
+      return rows_->units(first, count, out.data());
+    }
+    Coordinates place = first;
+    for (double& x : out) x = at(place, length, channels), ++place.c;
   }
 
  private:
@@ -153,9 +178,10 @@ Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const
   if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(argument, r);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(argument.spec, r);
-  fill(tensor, tokens, threads, [&](const Coordinates& at, int64_t length, int64_t channels) {
-    return elements.at(at, length, channels);
-  });
+  fill(tensor, tokens, threads,
+       [&](const Coordinates& first, int64_t length, int64_t channels, std::span<double> part) {
+         elements.row(first, length, channels, part);
+       });
   return tensor;
 }
 

@@ -3,6 +3,9 @@
 #include <array>
 #include <cmath>
 
+#include "src/case/portable_constants.h"
+#include "src/case/row_draws.h"
+
 namespace assay {
 namespace {
 
@@ -20,8 +23,16 @@ double horner(const std::array<double, N>& coefficients, double x) {
   return sum;
 }
 
-constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 32 bits: k * high is exact for |k| < 2^20
-constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+/// Of the channel, in the counter of an element.
+constexpr uint64_t kChannelStep = 0x165667b19e3779f9u;
+
+/// Odd multipliers: distinct coordinates of any real tensor give distinct counters up to chance collisions.
+uint64_t counter_of(const Coordinates& at, uint64_t lane) {
+  return static_cast<uint64_t>(at.b) * 0xd1342543de82ef95u +
+         static_cast<uint64_t>(at.t) * 0x9e3779b97f4a7c15u +
+         static_cast<uint64_t>(at.h) * 0xc2b2ae3d27d4eb4fu + static_cast<uint64_t>(at.c) * kChannelStep +
+         lane * 0xff51afd7ed558ccdu;
+}
 
 }  // namespace
 
@@ -32,12 +43,7 @@ RandomStream::RandomStream(uint64_t seed, std::string_view name) {
 }
 
 uint64_t RandomStream::bits(const Coordinates& at, uint64_t lane) const {
-  // Odd multipliers: distinct coordinates of any real tensor give distinct counters up to chance collisions.
-  const uint64_t counter = static_cast<uint64_t>(at.b) * 0xd1342543de82ef95u +
-                           static_cast<uint64_t>(at.t) * 0x9e3779b97f4a7c15u +
-                           static_cast<uint64_t>(at.h) * 0xc2b2ae3d27d4eb4fu +
-                           static_cast<uint64_t>(at.c) * 0x165667b19e3779f9u + lane * 0xff51afd7ed558ccdu;
-  return mix(key_ ^ mix(counter));
+  return mix(key_ ^ mix(counter_of(at, lane)));
 }
 
 double RandomStream::uniform(const Coordinates& at, uint64_t lane) const {
@@ -51,6 +57,15 @@ double RandomStream::normal(const Coordinates& at, uint64_t lane) const {
 int64_t RandomStream::below(int64_t n, const Coordinates& at, uint64_t lane) const {
   const auto wide = static_cast<unsigned __int128>(bits(at, lane)) * static_cast<uint64_t>(n);
   return static_cast<int64_t>(wide >> 64);
+}
+
+void RandomStream::uniforms(const Coordinates& first, int64_t count, double* out) const {
+  row_draws().uniforms(key_, counter_of(first, 0), kChannelStep, count, out);
+}
+
+void RandomStream::normals(const Coordinates& first, int64_t count, double* out) const {
+  uniforms(first, count, out);
+  row_draws().normal_quantiles(count, out);
 }
 
 double portable_log(double x) {
@@ -79,28 +94,21 @@ double portable_exp(double x) {
 
 double normal_quantile(double p) {
   // Rational approximation by P. J. Acklam (2003): central region, and tails in sqrt(-2 log p).
-  static constexpr std::array<double, 6> a{-3.969683028665376e+01, 2.209460984245205e+02,
-                                           -2.759285104469687e+02, 1.383577518672690e+02,
-                                           -3.066479806614716e+01, 2.506628277459239e+00};
-  static constexpr std::array<double, 6> b{-5.447609879822406e+01, 1.615858368580409e+02,
-                                           -1.556989798598866e+02, 6.680131188771972e+01,
-                                           -1.328068155288572e+01, 1.0};
   static constexpr std::array<double, 6> c{-7.784894002430293e-03, -3.223964580411365e-01,
                                            -2.400758277161838e+00, -2.549732539343734e+00,
                                            4.374664141464968e+00,  2.938163982698783e+00};
   static constexpr std::array<double, 5> d{7.784695709041462e-03, 3.224671290700398e-01,
                                            2.445134137142996e+00, 3.754408661907416e+00, 1.0};
-  constexpr double kTail = 0.02425;
-  if (p < kTail) {
+  if (p < kQuantileTail) {
     const double r = std::sqrt(-2 * portable_log(p));
     return horner(c, r) / horner(d, r);
   }
-  if (p > 1 - kTail) {
+  if (p > 1 - kQuantileTail) {
     const double r = std::sqrt(-2 * portable_log(1 - p));
     return -horner(c, r) / horner(d, r);
   }
   const double x = p - 0.5, r = x * x;
-  return x * horner(a, r) / horner(b, r);
+  return x * horner(kCentralAbove, r) / horner(kCentralBelow, r);
 }
 
 }  // namespace assay

@@ -25,6 +25,9 @@ class RandomStream {
   double normal(const Coordinates& at, uint64_t lane = 0) const;
   /// Integer in [0, n), n >= 1.
   int64_t below(int64_t n, const Coordinates& at, uint64_t lane = 0) const;
+  /// uniform and normal (lane 0) of `count` channels from `first` on, the same bits.
+  void uniforms(const Coordinates& first, int64_t count, double* out) const;
+  void normals(const Coordinates& first, int64_t count, double* out) const;
 
  private:
   uint64_t key_;

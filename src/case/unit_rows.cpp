@@ -58,21 +58,36 @@ int64_t UnitRows::shared_token(const Coordinates& at) const {
   return run == 0 ? 0 : at.t / run;
 }
 
-double UnitRows::unit(const Coordinates& at) const {
-  const Coordinates row{at.b, shared_token(at), at.h, 0};
+UnitRows::Row UnitRows::row(const Coordinates& at) const {
+  Row row{{at.b, shared_token(at), at.h, 0}};
   if (exact_) {
     const int64_t stride = std::max<int64_t>(1, (tokens_ + kRemovingTokens - 1) / kRemovingTokens);
-    if (random_.below(stride, {at.b, at.t / stride, at.h, 0}, kChosen) != at.t % stride) return 0;
+    row.removes = random_.below(stride, {at.b, at.t / stride, at.h, 0}, kChosen) == at.t % stride;
   }
+  row.channel = random_.below(channels_, row.place, exact_ || sparse_ ? kChannel : kShift);
+  return row;
+}
+
+double UnitRows::of_row(const Row& row, const Coordinates& at) const {
+  if (!row.removes) return 0;
   if (exact_ || sparse_) {
-    if (random_.below(channels_, row, kChannel) != at.c) return 0;
-    return random_.bits(row, kSign) & 1 ? -1 : 1;
+    if (row.channel != at.c) return 0;
+    return random_.bits(row.place, kSign) & 1 ? -1 : 1;
   }
-  const int64_t shift = random_.below(channels_, row, kShift);
-  const double x = profile_[static_cast<size_t>((at.c + shift) % channels_)];
-  bool minus = !ones_ && random_.bits({row.b, row.t, row.h, at.c}, kSign) & 1;
+  const double x = profile_[static_cast<size_t>((at.c + row.channel) % channels_)];
+  bool minus = !ones_ && random_.bits({row.place.b, row.place.t, row.place.h, at.c}, kSign) & 1;
   if (collinear_) minus ^= random_.below(64, at, kTurned) == 0;
   return minus ? -x : x;
+}
+
+double UnitRows::unit(const Coordinates& at) const {
+  return of_row(row(at), at);
+}
+
+void UnitRows::units(const Coordinates& first, int64_t count, double* out) const {
+  const Row shared = row(first);
+  Coordinates at = first;
+  for (int64_t i = 0; i < count; ++i, ++at.c) out[i] = of_row(shared, at);
 }
 
 double UnitRows::rate(const Coordinates& at) const {
@@ -100,10 +115,20 @@ double UnitRows::opposed(const Coordinates& at, int64_t length) const {
 }
 
 /// 1 - 2 |k|^2 = -(1 + growth); 1 - |k|^2 where no rates are given.
+double UnitRows::key_length(const Coordinates& at, int64_t length) const {
+  if (long_) return length_of(at.b, at.t, at.h);
+  if (!growing_) return 1;
+  return std::sqrt(rates_ ? 1 + growth(length) / 2 : 2 + growth(length));
+}
+
 double UnitRows::key(const Coordinates& at, int64_t length) const {
-  if (long_) return unit(at) * length_of(at.b, at.t, at.h);
-  if (!growing_) return unit(at);
-  return unit(at) * std::sqrt(rates_ ? 1 + growth(length) / 2 : 2 + growth(length));
+  return unit(at) * key_length(at, length);
+}
+
+void UnitRows::keys(const Coordinates& first, int64_t length, int64_t count, double* out) const {
+  units(first, count, out);
+  const double factor = key_length(first, length);
+  for (int64_t i = 0; i < count; ++i) out[i] *= factor;
 }
 
 double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {

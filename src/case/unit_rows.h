@@ -17,6 +17,8 @@ class UnitRows {
   /// Values "growing": the same row at every token of a head; "repeated": for 16 or 64 tokens, or for all;
   /// "collinear": likewise, but for the sign of one channel in 64.
   double unit(const Coordinates&) const;
+  /// As `unit`, of the channels from `first` on.
+  void units(const Coordinates& first, int64_t count, double* out) const;
   /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
   /// one token of 64 every channel has a rate of its own. Values "growing": along the unit row, so that a
   /// state grows by 2^40 in the longest sequence there can be. `length`: tokens of the sequence.
@@ -25,12 +27,23 @@ class UnitRows {
   /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as
   /// long, or to 1.4 times where no rates are given.
   double key(const Coordinates&, int64_t length) const;
+  void keys(const Coordinates& first, int64_t length, int64_t count, double* out) const;
   /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
   /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
   /// the square of the key's length (head `key_head`).
   double replaced(const Coordinates&, int64_t key_head) const;
 
  private:
+  /// What the channels of a row have in common.
+  struct Row {
+    Coordinates place;    ///< of the token that stands for it
+    bool removes = true;  ///< false: a row of zeros
+    int64_t channel = 0;  ///< the one that is not zero, or the one that the profile begins with
+  };
+  Row row(const Coordinates&) const;
+  double of_row(const Row&, const Coordinates&) const;
+  /// What a key is times its row of length one.
+  double key_length(const Coordinates&, int64_t length) const;
   double rate(const Coordinates&) const;
   /// What stands for a token among those that share its row.
   int64_t shared_token(const Coordinates&) const;

@@ -66,6 +66,13 @@ double draw_one_hot(const ValueDraw& d) {
   return kSizes[d.random.below(std::size(kSizes), row, 2)];
 }
 
+double draw_normal(const ValueDraw& d) {
+  return d.random.normal(d.at);
+}
+void draw_normals(const ValueDraw& d, int64_t count, double* out) {
+  d.random.normals(d.at, count, out);
+}
+
 }  // namespace
 
 const std::vector<ValueKind>& value_kinds() {

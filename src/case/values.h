@@ -22,6 +22,8 @@ struct ValueKind {
   std::string_view name;
   std::string_view summary;
   double (*draw)(const ValueDraw&) = nullptr;
+  /// `count` channels from `at` on at once, the same bits; null where channels are drawn one by one.
+  void (*draw_row)(const ValueDraw&, int64_t count, double* out) = nullptr;
 };
 
 /// All kinds, in the order of values.def.

@@ -5,7 +5,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
+#include <vector>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/multiprecision.h"
@@ -89,6 +91,26 @@ TEST(Format, rounds_as_mpfr_does_on_samples_of_every_exponent) {
           << f.name << " " << x << " got " << round_to(d, x) << " mpfr " << rounded_by_mpfr(f, x);
       ASSERT_TRUE(same(decode(d, encode(d, x)), round_to(d, x))) << f.name << " " << x;
     }
+  }
+}
+
+TEST(Format, a_run_is_encoded_as_its_elements) {
+  std::mt19937_64 random(5);
+  std::vector<double> values = {0.0, -0.0, HUGE_VAL, -HUGE_VAL, NAN, 0x1p-1074, 65520, 0x1.ffp127, -2.5};
+  for (int i = 0; i < 4000; ++i) {  // of any magnitude, and of those that 16 bits have
+    values.push_back(std::bit_cast<double>(random()));
+    values.push_back(std::ldexp(std::bit_cast<double>(random() >> 12 | 0x3ff0000000000000u),
+                                static_cast<int>(random() % 320) - 160));
+  }
+  for (const Format& f : formats()) {
+    std::vector<std::byte> run(values.size() * static_cast<size_t>(f.bytes) + 1, std::byte{0x5a});
+    encode_run(f.dtype, values.data(), static_cast<int64_t>(values.size()), run.data());
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint64_t word = 0;
+      std::memcpy(&word, run.data() + i * static_cast<size_t>(f.bytes), static_cast<size_t>(f.bytes));
+      ASSERT_EQ(word, encode(f.dtype, values[i])) << f.name << " of " << values[i];
+    }
+    EXPECT_EQ(run.back(), std::byte{0x5a}) << f.name << ": one element too many";
   }
 }
 

@@ -186,6 +186,34 @@ uint64_t encode(Dtype dtype, double value) {
   return dtype == Dtype::tf32 ? word << (stored_fraction_bits(f) - (f.precision - 1)) : word;
 }
 
+namespace {
+
+/// One call of what is known of a format when this is compiled.
+template <Dtype kDtype, typename Word>
+void encode_words(const double* values, int64_t count, std::byte* out) {
+  constexpr Format f = kFormats[static_cast<size_t>(kDtype)];
+  static_assert(f.dtype == kDtype && f.bytes == sizeof(Word));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t bits = std::bit_cast<uint64_t>(values[i]);
+    Word word = 0x7fff;
+    if (!std::isnan(values[i]))
+      word = static_cast<Word>(rounded_magnitude(f, bits & ~kSign) | (bits >> 63) << (8 * sizeof(Word) - 1));
+    std::memcpy(out + i * static_cast<int64_t>(sizeof word), &word, sizeof word);
+  }
+}
+
+}  // namespace
+
+void encode_run(Dtype dtype, const double* values, int64_t count, std::byte* out) {
+  if (dtype == Dtype::bf16) return encode_words<Dtype::bf16, uint16_t>(values, count, out);
+  if (dtype == Dtype::fp16) return encode_words<Dtype::fp16, uint16_t>(values, count, out);
+  const auto bytes = static_cast<size_t>(format(dtype).bytes);
+  for (int64_t i = 0; i < count; ++i, out += bytes) {
+    const uint64_t word = encode(dtype, values[i]);
+    std::memcpy(out, &word, bytes);  // little-endian hosts only, as everywhere
+  }
+}
+
 double ulp(Dtype dtype, double x) {
   const Format& f = format(dtype);
   const int exponent = x == 0 ? f.min_exponent : std::max(exponent_of(x), f.min_exponent);

@@ -1,6 +1,7 @@
 // Number formats: one row per format; encode, decode and rounding follow from the row.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -37,6 +38,8 @@ double max_finite(Dtype dtype);
 double decode(Dtype dtype, uint64_t bits);
 /// Value -> bits, one rounding to nearest, ties to even; overflow gives infinity; subnormals are kept.
 uint64_t encode(Dtype dtype, double value);
+/// The same of `count` values, stored one behind the other in the format's bytes.
+void encode_run(Dtype dtype, const double* values, int64_t count, std::byte* out);
 /// decode(encode(value)): `value` rounded once to the format.
 double round_to(Dtype dtype, double value);
 /// Distance between `x` and its neighbour away from zero, in the format (2^(e-p+1); the subnormal spacing

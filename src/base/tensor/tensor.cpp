@@ -90,6 +90,11 @@ void Tensor::set(int64_t flat, double value) {
   set_bits(flat, encode(dtype, value));
 }
 
+void Tensor::set_run(int64_t first, std::span<const double> values) {
+  encode_run(dtype, values.data(), static_cast<int64_t>(values.size()),
+             data.data() + first * format(dtype).bytes);
+}
+
 std::string Tensor::element_name(int64_t flat) const {
   const std::vector<int64_t> at = index(flat);
   std::string text = name + "[";

@@ -57,6 +57,8 @@ struct Tensor {
   void set_bits(int64_t flat, uint64_t bits);
   double value(int64_t flat) const;      ///< decoded; integers converted
   void set(int64_t flat, double value);  ///< rounded once to dtype
+  /// As set, of the `values` from `first` on.
+  void set_run(int64_t first, std::span<const double> values);
 
   template <typename T>
   std::span<T> as() {
