@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/composed_argument.h"
 #include "kernels/declared_arithmetic.h"
 #include "kernels/foreign_plan.h"
 #include "src/base/numerics/bad_input.h"
@@ -41,15 +42,15 @@ void check_pointers(const PlanDocument& plan, const std::vector<LaunchEntry>& la
       throw BadInput(fmt::format("{}: \"{}\" is no workspace and nothing that {} writes; known here: {}{}",
                                  plan.at(launch.where + "/fill"), launch.fill, plan.operator_name,
                                  list_of(written), workspaces));
-    for (const ArgumentEntry& argument : launch.arguments) {
-      if (argument.kind != Kind::pointer || argument.name == "cu_seqlens") continue;
-      if (!is_workspace(plan, argument.name) && !find_argument(read, argument.name) &&
-          !find_argument(written, argument.name))
-        throw BadInput(fmt::format(
-            "{}: {} has no tensor \"{}\" and no workspace has that name; known here: cu_seqlens, {}, {}{}",
-            plan.at(argument.where), plan.operator_name, argument.name, list_of(read), list_of(written),
-            workspaces));
-    }
+    for (const ArgumentEntry& argument : launch.arguments)
+      for (const std::string& name :
+           argument.kind == Kind::pointer ? std::vector{argument.name} : argument.tensors)
+        if (name != "cu_seqlens" && !is_workspace(plan, name) && !find_argument(read, name) &&
+            !find_argument(written, name))
+          throw BadInput(fmt::format(
+              "{}: {} has no tensor \"{}\" and no workspace has that name; known here: cu_seqlens, {}, {}{}",
+              plan.at(argument.where), plan.operator_name, name, list_of(read), list_of(written),
+              workspaces));
   }
 }
 
@@ -138,18 +139,21 @@ bool fits(const ArgumentEntry& argument, const ptx::Parameter& parameter) {
       return parameter.bytes == 4 && (is_float || is_untyped);
     case Kind::f64:
       return parameter.bytes == 8 && (is_float || is_untyped);
+    case Kind::composed:
+      return true;  // its size is known with the sizes of a case (check_composed)
   }
   return false;
 }
 
 std::string_view kind_name(Kind kind) {
   static constexpr std::string_view kNames[] = {
-      "a null pointer", "a pointer", "i8", "i16", "i32", "i64", "f32", "f64"};
+      "a null pointer", "a pointer", "i8", "i16", "i32", "i64", "f32", "f64", "a composed argument"};
   return kNames[static_cast<size_t>(kind)];
 }
 
-void check_entry(const PlanDocument& plan, const LaunchEntry& launch, const std::string& name,
-                 const ptx::Module& module) {
+/// The launch's entry, whose parameters its arguments fit.
+const ptx::Function& checked_entry(const PlanDocument& plan, const LaunchEntry& launch,
+                                   const std::string& name, const ptx::Module& module) {
   std::string known;
   for (const ptx::Function& function : module.functions) {
     if (!function.entry) continue;
@@ -166,7 +170,7 @@ void check_entry(const PlanDocument& plan, const LaunchEntry& launch, const std:
                                    plan.at(launch.arguments[i].where), kind_name(launch.arguments[i].kind),
                                    parameter.name, name, ptx::name_of(parameter.type), parameter.bytes));
     }
-    return;
+    return function;
   }
   throw BadInput(fmt::format("{}: {} has no entry \"{}\"; it has: {}", plan.at(launch.where + "/function"),
                              module.path, name, known.empty() ? "none" : known));
@@ -179,17 +183,23 @@ void check_launch_expressions(const PlanDocument& plan, const LaunchEntry& launc
   for (const std::string& text : launch.block) evaluate(text, scope, plan.at(launch.where + "/block"));
   evaluate(launch.shared, scope, plan.at(launch.where + "/shared"));
   for (const ArgumentEntry& argument : launch.arguments)
-    if (argument.kind != Kind::null) evaluate(argument.expression, scope, plan.at(argument.where));
+    if (argument.kind != Kind::null && argument.kind != Kind::composed)
+      evaluate(argument.expression, scope, plan.at(argument.where));
+}
+
+/// One token, the plan's first formats.
+Case sample_of(const ForeignKernel& foreign) {
+  Case sample;
+  sample.T = 1;
+  sample.dtype = foreign.plan.dtypes.front();
+  sample.gate_dtype = foreign.plan.gate_dtypes.front();
+  return sample;
 }
 
 /// Evaluates every expression once, for one token and for the plan's first formats, so that a misspelt name
 /// shows at once.
 void check_expressions(const ForeignKernel& foreign) {
-  Case sample;
-  sample.T = 1;
-  sample.dtype = foreign.plan.dtypes.front();
-  sample.gate_dtype = foreign.plan.gate_dtypes.front();
-  const ExpressionScope scope = scope_of(resolve_unchecked(sample, *foreign.op), foreign);
+  const ExpressionScope scope = scope_of(resolve_unchecked(sample_of(foreign), *foreign.op), foreign);
   const PlanDocument& plan = foreign.plan;
   evaluate(plan.accepts, scope, plan.at("/accepts"));
   declared_adjoint_arithmetic(plan, scope);  // and the forward numbers
@@ -214,6 +224,24 @@ void check_target(const ptx::Module& module, const std::string& path) {
                     path, module.target, kLatest));
 }
 
+/// Structs, bytes and tensor maps of a launch, made once: their form, and how many bytes the entry takes.
+/// Those over what the sample lacks are made with a case.
+void check_composed(const ForeignKernel& foreign, const LaunchEntry& launch, const ptx::Function& entry,
+                    const ResolvedCase& sample) {
+  const ExpressionScope scope = scope_of(sample, foreign);
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    const ArgumentEntry& argument = launch.arguments[i];
+    const bool lacking = std::any_of(argument.tensors.begin(), argument.tensors.end(),
+                                     [&](const auto& name) { return stands_absent(foreign, name, sample); });
+    if (argument.kind != Kind::composed || lacking) continue;
+    const size_t made = composed_argument(foreign, argument, sample, scope).bytes.size();
+    if (made != entry.parameters[i].bytes)
+      throw BadInput(fmt::format("{}: {} bytes for the parameter {} of {}, which has {}",
+                                 foreign.plan.at(argument.where), made, entry.parameters[i].name, entry.name,
+                                 entry.parameters[i].bytes));
+  }
+}
+
 void check_files(const ForeignKernel& foreign) {
   check_names(foreign.plan, *foreign.op);
   std::map<std::string, ptx::Module> parsed;
@@ -221,13 +249,18 @@ void check_files(const ForeignKernel& foreign) {
     parsed[file] = ptx::parse_functions(*module.ptx, module.path);
     check_target(parsed[file], module.path);
   }
+  Case sample = sample_of(foreign);
+  sample.initial_state = true;
+  const ResolvedCase resolved = resolve_unchecked(sample, *foreign.op);
   for (const auto* launches : {&foreign.plan.launches, &foreign.plan.backward_launches})
     for (const LaunchEntry& launch : *launches)
       for (Dtype dtype : foreign.plan.dtypes)
         for (Dtype gate : foreign.plan.gate_dtypes)
           if (launch.fill.empty())
-            check_entry(foreign.plan, launch, with_formats(launch.function, dtype, gate),
-                        parsed.at(with_formats(launch.ptx, dtype, gate)));
+            check_composed(foreign, launch,
+                           checked_entry(foreign.plan, launch, with_formats(launch.function, dtype, gate),
+                                         parsed.at(with_formats(launch.ptx, dtype, gate))),
+                           resolved);
   check_expressions(foreign);
 }
 
@@ -331,10 +364,12 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   kernel.summary = plan.summary.empty() ? "from " + (ptx_path.empty() ? plan_path : ptx_path) : plan.summary;
   kernel.arithmetic_text = arithmetic_text(plan);
   kernel.limits = {plan.dtypes, plan.gate_dtypes, plan.max_K, plan.max_V, plan.gate_min, plan.gate_max};
+  kernel.limits.rate_max = plan.rate_max;
   // Not declared: no split resumes with the same bits, so no multiple of the granularity lies inside a
   // sequence.
   kernel.resume_granularity = plan.resume_granularity.value_or(int64_t{1} << 40);
   kernel.exponents_nonpositive = plan.exponents_nonpositive;
+  kernel.has_formula = plan.formula;
   kernel.reads_views = {plan.reads_views.begin(), plan.reads_views.end()};
   kernel.orders = foreign->orders;
   kernel.plan = [foreign](const ResolvedCase& c, const TensorMap& inputs) {

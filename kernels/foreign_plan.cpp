@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "kernels/composed_argument.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/steps.h"
 #include "src/case/layouts.h"
@@ -73,11 +75,6 @@ std::array<uint32_t, 3> extent_of(const PlanDocument& plan, const std::array<std
   return extent;
 }
 
-/// A name for the zeros passed in place of the absent input.
-std::string zeros_name(const std::string& input) {
-  return input + ".zeros";
-}
-
 /// Is the output or gradient among those of the case?
 bool gives(const ResolvedCase& c, std::string_view name) {
   return std::any_of(c.outputs.begin(), c.outputs.end(),
@@ -86,14 +83,12 @@ bool gives(const ResolvedCase& c, std::string_view name) {
 
 Argument pointer_argument(const ForeignKernel& foreign, const ArgumentEntry& entry, const ResolvedCase& c,
                           const ExpressionScope& scope) {
-  if (entry.name == "cu_seqlens" && c.case_.cu_seqlens.empty()) return PointerArgument{};
-  if (find_argument(foreign.op->gradients(), entry.name) && !gives(c, entry.name)) return PointerArgument{};
   PointerArgument pointer{
       entry.name, evaluate_integer(entry.expression, scope, foreign.plan.at(entry.where + "/offset"), 0,
                                    int64_t{1} << 50)};
-  if (!find_argument(tensors_read(foreign.plan, *foreign.op), entry.name) || c.has(entry.name))
-    return pointer;
-  if (!entry.zeros_when_absent) return PointerArgument{};
+  if (!stands_absent(foreign, entry.name, c)) return pointer;
+  const bool is_input = find_argument(tensors_read(foreign.plan, *foreign.op), entry.name) != nullptr;
+  if (!entry.zeros_when_absent || !is_input) return PointerArgument{};
   pointer.buffer = zeros_name(entry.name);
   return pointer;
 }
@@ -118,6 +113,8 @@ Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, c
       return Argument::rounded(evaluate(entry.expression, scope, where));
     case Kind::f64:
       return evaluate(entry.expression, scope, where);
+    case Kind::composed:
+      return composed_argument(foreign, entry, c, scope);
   }
   return PointerArgument{};
 }
@@ -152,9 +149,8 @@ void add_constants(const ForeignKernel& foreign, const ResolvedCase& c,
   for (const ArgumentSpec& input : tensors_read(foreign.plan, *foreign.op)) {
     if (c.has(input.name)) continue;
     const bool wanted = std::any_of(launches.begin(), launches.end(), [&](const LaunchEntry& launch) {
-      return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const ArgumentEntry& a) {
-        return a.kind == Kind::pointer && a.zeros_when_absent && a.name == input.name;
-      });
+      return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                         [&](const ArgumentEntry& a) { return a.wants_zeros(input.name); });
     });
     if (wanted) plan.constants.push_back(zeros(input, c));
   }
@@ -164,13 +160,16 @@ const Module& module_of(const ForeignKernel& foreign, const LaunchEntry& entry, 
   return foreign.modules.at(with_formats(entry.ptx, c.dtype, c.gate_dtype));
 }
 
-Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const ResolvedCase& c,
-                 const ExpressionScope& scope) {
+/// Nothing where its grid has no blocks.
+std::optional<Launch> launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const ResolvedCase& c,
+                                const ExpressionScope& scope) {
   const PlanDocument& plan = foreign.plan;
   Launch launch;
   launch.module = module_of(foreign, entry, c).name;
   launch.function = with_formats(entry.function, c.dtype, c.gate_dtype);
   launch.grid = extent_of(plan, entry.grid, scope, entry.where + "/grid", 0, kGridLimits);
+  // No blocks, nothing to do: a sequence of length 0 gives such a grid.
+  if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0) return std::nullopt;
   launch.block = extent_of(plan, entry.block, scope, entry.where + "/block", 1, kBlockLimits);
   const int64_t threads = int64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (threads > kMaxThreads)
@@ -252,8 +251,18 @@ std::vector<ArgumentSpec> tensors_written(const PlanDocument& plan, const Operat
 bool passes(const std::vector<LaunchEntry>& launches, std::string_view name) {
   for (const LaunchEntry& launch : launches)
     for (const ArgumentEntry& argument : launch.arguments)
-      if (argument.kind == Kind::pointer && argument.name == name) return true;
+      if (argument.names(name)) return true;
   return false;
+}
+
+bool stands_absent(const ForeignKernel& foreign, const std::string& name, const ResolvedCase& c) {
+  if (name == "cu_seqlens") return c.case_.cu_seqlens.empty();
+  if (find_argument(foreign.op->gradients(), name)) return !gives(c, name);
+  return find_argument(tensors_read(foreign.plan, *foreign.op), name) && !c.has(name);
+}
+
+std::string zeros_name(const std::string& input) {
+  return input + ".zeros";
 }
 
 std::vector<LaunchEntry> launches_for(const ForeignKernel& foreign, Direction direction) {
@@ -316,13 +325,12 @@ Program plan_for_case(const ForeignKernel& foreign, const ResolvedCase& c, const
       add_zeros(plan, entry.fill);
       continue;
     }
-    Launch launch = launch_of(foreign, entry, c, scope);
-    // No blocks, nothing to do: a sequence of length 0 gives such a grid.
-    if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0) continue;
+    std::optional<Launch> launch = launch_of(foreign, entry, c, scope);
+    if (!launch) continue;
     if (std::none_of(plan.modules.begin(), plan.modules.end(),
-                     [&](const Module& known) { return known.name == launch.module; }))
+                     [&](const Module& known) { return known.name == launch->module; }))
       plan.modules.push_back(module_of(foreign, entry, c));
-    plan.launches.push_back(std::move(launch));
+    plan.launches.push_back(std::move(*launch));
   }
   return plan;
 }

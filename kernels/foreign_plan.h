@@ -28,6 +28,10 @@ bool passes(const std::vector<LaunchEntry>&, std::string_view name);
 /// The launches of the case's direction, in order. Gradients come after the forward launches where they read
 /// what those leave: an output, a workspace.
 std::vector<LaunchEntry> launches_for(const ForeignKernel&, Direction);
+/// Whether the case has no tensor of that name: an absent input, the gradient of one, no packed sequences.
+bool stands_absent(const ForeignKernel&, const std::string& name, const ResolvedCase&);
+/// A name for the zeros passed in place of the absent input.
+std::string zeros_name(const std::string& input);
 /// The argument of that name, or null.
 const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>&, const std::string& name);
 /// A function's or file's name with {dtype} and {gate_dtype} filled in.

@@ -21,6 +21,7 @@ struct KernelLimits {
   double gate_min = -1e4, gate_max = 0;
   int64_t max_M = 128;       ///< slots, where the operator has them
   bool value_heads = false;  ///< takes more value heads than heads
+  double rate_max = 2;       ///< of what a key is bound to, how much of it is replaced
 };
 
 struct Kernel {
@@ -34,6 +35,9 @@ struct Kernel {
   int64_t resume_granularity = 1;
   /// False where the arithmetic says how large errors may be and not which roundings make them, as a plan's.
   bool declares_roundings = true;
+  /// False where its inputs are made from the operator's by rounding (a plan's "formula": false): in exact
+  /// arithmetic it is the operator of other inputs, which says nothing.
+  bool has_formula = true;
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;

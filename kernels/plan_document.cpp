@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -42,10 +43,35 @@ std::array<std::string, 3> read_extent(const JsonNode& node, bool is_array) {
   return extent;
 }
 
+/// "absent": whether zeros stand for what is absent.
+bool zeros_said(const JsonNode& node) {
+  const JsonNode absent = node.get("absent", "");
+  const std::string choice = absent.text();
+  if (choice != "null" && choice != "zeros")
+    absent.fail(fmt::format("\"{}\"; write \"null\" or \"zeros\"", choice));
+  return choice == "zeros";
+}
+
 constexpr const char* kArgumentForms =
     "an argument is a tensor name, null, {\"pointer\": name, \"offset\": bytes, \"absent\": \"null\" or "
     "\"zeros\"} or a "
-    "scalar {\"i8\"|\"i16\"|\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}";
+    "scalar {\"i8\"|\"i16\"|\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}, {\"struct\": [members]}, "
+    "{\"bytes\": "
+    "hexadecimal digits} or {\"tensor_map\": tensor, \"box\": [..]}";
+
+/// Notes the tensors that a composed argument names, and which of them are zeros where they are absent.
+void note_tensors(const JsonNode& node, ArgumentEntry& argument) {
+  if (node.is_string()) argument.tensors.push_back(node.text());
+  if (!node.is_object()) return;
+  for (const char* key : {"pointer", "tensor_map"}) {
+    if (!node.has(key) || node.get(key, "").is_null()) continue;
+    const std::string name = node.get(key, "").text();
+    argument.tensors.push_back(name);
+    if (node.has("absent") && zeros_said(node)) argument.given_zeros.push_back(name);
+  }
+  if (node.has("struct"))
+    for (const JsonNode& member : node.get("struct", "").items(1)) note_tensors(member, argument);
+}
 
 ArgumentEntry read_argument(const JsonNode& node) {
   using Kind = ArgumentEntry::Kind;
@@ -54,6 +80,11 @@ ArgumentEntry read_argument(const JsonNode& node) {
   if (node.is_string()) {
     argument.kind = Kind::pointer;
     argument.name = node.text();
+    return argument;
+  }
+  if (node.is_object() && (node.has("struct") || node.has("bytes") || node.has("tensor_map"))) {
+    argument.kind = Kind::composed, argument.expression = node.written();
+    note_tensors(node, argument);
     return argument;
   }
   node.keys({"pointer", "offset", "absent", "i8", "i16", "i32", "i64", "f32", "f64"});
@@ -71,13 +102,7 @@ ArgumentEntry read_argument(const JsonNode& node) {
   argument.kind = Kind::pointer;
   argument.name = node.get("pointer", kArgumentForms).text();
   if (node.has("offset")) argument.expression = node.get("offset", "").expression();
-  if (node.has("absent")) {
-    const JsonNode absent = node.get("absent", "");
-    const std::string choice = absent.text();
-    if (choice != "null" && choice != "zeros")
-      absent.fail(fmt::format("\"{}\"; write \"null\" or \"zeros\"", choice));
-    argument.zeros_when_absent = choice == "zeros";
-  }
+  if (node.has("absent")) argument.zeros_when_absent = zeros_said(node);
   return argument;
 }
 
@@ -109,11 +134,14 @@ std::vector<LaunchEntry> read_launches(const JsonNode& root, const json& raw, co
 }
 
 void read_limits(const JsonNode& node, PlanDocument& plan) {
-  node.keys({"K", "V", "gate_min", "gate_max"});
+  node.keys({"K", "V", "gate_min", "gate_max", "rate_max"});
   if (node.has("K")) plan.max_K = node.get("K", "").whole(1, 1 << 20);
   if (node.has("V")) plan.max_V = node.get("V", "").whole(1, 1 << 20);
   if (node.has("gate_min")) plan.gate_min = node.get("gate_min", "").number();
   if (node.has("gate_max")) plan.gate_max = node.get("gate_max", "").number();
+  if (node.has("rate_max")) plan.rate_max = node.get("rate_max", "").number();
+  if (!(plan.rate_max > 0 && plan.rate_max <= kLargestRate))
+    node.get("rate_max", "").fail(fmt::format("a rate above 0 and at most {:.0f}", kLargestRate));
 }
 
 void read_numbers(const JsonNode& node, std::map<std::string, std::string>& numbers) {
@@ -149,8 +177,8 @@ void read_arithmetic(const JsonNode& node, PlanDocument& plan) {
 PlanDocument read_document(const json& raw, const std::string& path) {
   const JsonNode root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
-             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views", "layouts",
-             "workspaces", "launches", "backward_launches"});
+             "arithmetic", "resume_granularity", "exponents_nonpositive", "formula", "omits", "reads_views",
+             "layouts", "workspaces", "launches", "backward_launches"});
   PlanDocument plan{.path = path};
   plan.operator_name =
       root.get("operator", "which operator the kernel claims to compute, such as \"gla\"").text();
@@ -169,6 +197,7 @@ PlanDocument read_document(const json& raw, const std::string& path) {
     plan.resume_granularity = root.get("resume_granularity", "").whole(1, int64_t{1} << 40);
   if (root.has("exponents_nonpositive"))
     plan.exponents_nonpositive = root.get("exponents_nonpositive", "").boolean();
+  if (root.has("formula")) plan.formula = root.get("formula", "").boolean();
   if (root.has("omits"))
     for (const JsonNode& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
   if (root.has("reads_views"))
@@ -190,6 +219,17 @@ PlanDocument read_document(const json& raw, const std::string& path) {
 }
 
 }  // namespace
+
+bool ArgumentEntry::names(std::string_view tensor) const {
+  return kind == Kind::composed ? std::find(tensors.begin(), tensors.end(), tensor) != tensors.end()
+                                : kind == Kind::pointer && name == tensor;
+}
+
+bool ArgumentEntry::wants_zeros(std::string_view tensor) const {
+  if (kind == Kind::composed)
+    return std::find(given_zeros.begin(), given_zeros.end(), tensor) != given_zeros.end();
+  return zeros_when_absent && names(tensor);
+}
 
 PlanDocument parse_plan_document(const std::string& text, const std::string& path) {
   const json raw = parse_unambiguous(text, path, "not JSON");

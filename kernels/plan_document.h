@@ -7,17 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "reference/domain.h"
 #include "src/base/numerics/format.h"
 
 namespace assay {
 
 /// One argument of a launch, in the order of the entry's parameters.
 struct ArgumentEntry {
-  enum class Kind { null, pointer, i8, i16, i32, i64, f32, f64 } kind = Kind::null;
-  std::string name;                ///< pointer: tensor or workspace
-  std::string expression;          ///< scalar: value; pointer: byte offset ("0" unless written)
+  enum class Kind { null, pointer, i8, i16, i32, i64, f32, f64, composed } kind = Kind::null;
+  std::string name;  ///< pointer: tensor or workspace
+  /// Scalar: value; pointer: byte offset ("0" unless written); composed (struct, bytes, tensor map): its
+  /// JSON.
+  std::string expression;
   bool zeros_when_absent = false;  ///< pointer: an absent input is passed as zeros instead of a null pointer
   std::string where;               ///< "/launches/0/arguments/3"
+  std::vector<std::string> tensors;      ///< composed: those that it names, workspaces too
+  std::vector<std::string> given_zeros;  ///< composed: those of them that are zeros where they are absent
+
+  bool names(std::string_view tensor) const;
+  /// Is an absent tensor of that name to be there as zeros?
+  bool wants_zeros(std::string_view tensor) const;
 };
 
 /// A launch, or a fill: `fill` is the tensor or workspace whose bytes become 0.
@@ -40,7 +49,7 @@ struct PlanDocument {
   std::string operator_name, name, summary;
   std::vector<Dtype> dtypes, gate_dtypes;
   int64_t max_K = 256, max_V = 256;
-  double gate_min = -1e4, gate_max = 0;
+  double gate_min = -1e4, gate_max = 0, rate_max = kLargestRate;
   std::string accepts = "1";  ///< expression: nonzero where the kernel can run
   std::optional<std::string> arithmetic_preset;
   std::map<std::string, std::string> arithmetic;  ///< number of arithmetic.def -> expression
@@ -49,6 +58,7 @@ struct PlanDocument {
   std::map<std::string, std::string> backward, backward_state, backward_adjoint;
   std::optional<int64_t> resume_granularity;
   bool exponents_nonpositive = false;
+  bool formula = true;                   ///< false: its inputs are made from the operator's by rounding
   std::vector<std::string> omits;        ///< outputs the kernel does not make
   std::vector<std::string> reads_views;  ///< inputs that the launches read by their strides
   std::map<std::string, std::vector<std::string>> layouts;  ///< tensor -> its axes, the slowest first

@@ -51,16 +51,17 @@ SweepCellVerdict = Literal["pass", "domain", "refused", "undecided", "finding"]
 Outcome = Literal["killed", "within-bound", "equivalent", "survived", "untried"]
 
 
-class Case(Record):
+class Case(Record, absent="rates"):
     """
     blocks: blocks of each launch that ran; null: all. layout: how inputs lie in memory, as in heads-first or
     q=padded,k=4096:64:64:1; null: row by row. parameters: numbers of the operator, as in layer_idx=3,num_layers=12;
-    null: all have their default.
+    null: all have their default. rates: the largest rate of a delta rule that is drawn.
     """
     kernel: str; B: int; T: int; H: int; HV: int; K: int; V: int; M: int; cu_seqlens: list[int]; dtype: Dtype
     gate_dtype: Dtype; decay: str; values: str; seed: int; scale: float | None; direction: Direction
     without: list[str]; initial_state: bool; final_state_gradient: bool; overrides: list[str]
     blocks: str | None = None; layout: str | None = None; parameters: str | None = None
+    rates: float | None = None
 
 class Worst(Record):
     """the first element of a wrong class, else the one of the largest error/bound"""

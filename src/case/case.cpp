@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/layouts.h"
 #include "src/case/names.h"
@@ -228,6 +229,7 @@ ResolvedCase resolve(const Case& c, const Operator& op) {
   validate_values(r);
   validate_without(c, op);
   validate_parameters(c, op);
+  require(c.rates > 0 && c.rates <= kLargestRate, "rates lie in (0, 2]");
   require(!c.final_state_gradient || r.backward(),
           "a gradient of the final state is an input of the backward direction: add --direction backward or "
           "both");

@@ -35,6 +35,7 @@ struct Case {
   Dtype gate_dtype = Dtype::fp32;
   std::string decay = "logsigmoid";  ///< "profile" or "profile:arg,arg"
   std::string values = "normal";
+  double rates = 2;  ///< the largest rate that is drawn; keys are then no longer than their rates allow
   uint64_t seed = 1;
   std::optional<double> scale;               ///< absent: the operator's default
   std::map<std::string, double> parameters;  ///< of the operator, those given (src/case/parameters.h)

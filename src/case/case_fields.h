@@ -36,6 +36,7 @@ void fields(Io& io, Case& x) {
   io.or_null("parameters", parameters,
              "numbers of the operator, as in layer_idx=3,num_layers=12; null: all have their default");
   x.parameters = parse_parameters(parameters);
+  ASSAY_LATER(rates, "the largest rate of a delta rule that is drawn");
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
 #include "src/case/case.h"
@@ -76,6 +77,7 @@ const Field kFields[] = {
        chosen_blocks(std::string(rest), 1);  // throws for what is none
        c.blocks = rest;
      }},
+    {"rates-", false, [](Case& c, auto rest, auto field) { c.rates = token_number<double>(rest, field); }},
     {"scale-", false, [](Case& c, auto rest, auto field) { c.scale = token_number<double>(rest, field); }},
     {"cu", false, [](Case& c, auto rest, auto field) { read_list(c.cu_seqlens, rest, field); }},
     {"HV", false, read_size<&Case::HV>},
@@ -142,6 +144,7 @@ std::string token_of(const Case& c) {
   if (!c.cu_seqlens.empty()) token += fmt::format("/cu{}", fmt::join(c.cu_seqlens, ","));
   token += fmt::format("/{}/g-{}/{}", format(c.dtype).name, format(c.gate_dtype).name, c.decay);
   if (c.values != "normal") token += fmt::format("/v-{}", c.values);
+  if (c.rates != kLargestRate) token += fmt::format("/rates-{}", c.rates);
   token += fmt::format("/s{}", c.seed);
   if (c.scale) token += fmt::format("/scale-{}", *c.scale);
   if (!c.parameters.empty()) token += fmt::format("/p-{}", parameters_text(c.parameters));

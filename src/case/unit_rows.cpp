@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "reference/domain.h"
+
 namespace assay {
 namespace {
 
@@ -38,6 +40,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
       repeated_(c.values == "repeated"),
       long_(c.values == "long-keys"),
       rates_(!c.without.contains("beta") || !c.without.contains("beta_v")),
+      largest_(c.rates),
       tokens_(c.T),
       channels_(channels),
       random_(stream) {
@@ -117,7 +120,7 @@ double UnitRows::opposed(const Coordinates& at, int64_t length) const {
 /// 1 - 2 |k|^2 = -(1 + growth); 1 - |k|^2 where no rates are given.
 double UnitRows::key_length(const Coordinates& at, int64_t length) const {
   if (long_) return length_of(at.b, at.t, at.h);
-  if (!growing_) return 1;
+  if (!growing_ || largest_ < kLargestRate) return 1;
   return std::sqrt(rates_ ? 1 + growth(length) / 2 : 2 + growth(length));
 }
 
@@ -138,6 +141,13 @@ double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {
 }
 
 double UnitRows::replaced(const Coordinates& at, int64_t key_head) const {
+  const double rate = any_rate(at, key_head);
+  if (largest_ >= kLargestRate) return rate;
+  const double length = long_ ? length_of(at.b, at.t, key_head) : 1;
+  return std::fmin(rate, largest_ / std::fmax(1, length * length));
+}
+
+double UnitRows::any_rate(const Coordinates& at, int64_t key_head) const {
   if (exact_ || ones_) return 1;
   if (growing_) return 2;
   // Up to what leaves a state along the key as long as it is: 1 - beta |k|^2 = -1.

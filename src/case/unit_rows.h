@@ -30,7 +30,8 @@ class UnitRows {
   void keys(const Coordinates& first, int64_t length, int64_t count, double* out) const;
   /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
   /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
-  /// the square of the key's length (head `key_head`).
+  /// the square of the key's length (head `key_head`). Never more than Case::rates, nor than that over the
+  /// square.
   double replaced(const Coordinates&, int64_t key_head) const;
 
  private:
@@ -45,6 +46,7 @@ class UnitRows {
   /// What a key is times its row of length one.
   double key_length(const Coordinates&, int64_t length) const;
   double rate(const Coordinates&) const;
+  double any_rate(const Coordinates&, int64_t key_head) const;  ///< replaced(), up to 2
   /// What stands for a token among those that share its row.
   int64_t shared_token(const Coordinates&) const;
   double length_of(int64_t b, int64_t t, int64_t h) const;
@@ -52,6 +54,7 @@ class UnitRows {
   static double growth(int64_t length);
 
   bool exact_, sparse_, ones_, growing_, collinear_, repeated_, long_, rates_;
+  double largest_;
   int64_t tokens_, channels_;
   RandomStream random_;
   std::vector<double> profile_;  ///< magnitudes of one row: normal quantiles, scaled to length one

@@ -182,6 +182,9 @@ void CaseOptions::add_drawing(CLI::App& app) {
                              names_of(layouts())))
       ->delimiter(',')
       ->group(drawing);
+  app.add_option("--rates", case_.rates,
+                 "The largest rate of a delta rule that is drawn, up to 2 (default: what the kernel takes)")
+      ->group(drawing);
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
   app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
@@ -220,6 +223,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   c.gate_dtype = app_->count("--gate-dtype") ? format(gate_dtype_).dtype
                                              : usual(format(gate_dtype_).dtype, kernel.limits.gate_dtypes);
   c.without = {without_.begin(), without_.end()};
+  if (!app_->count("--rates")) c.rates = kernel.limits.rate_max;
   if (app_->count("--scale")) c.scale = scale_;
   c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));
   c.layout = layout_text(parse_layout(fmt::format("{}", fmt::join(layout_, ","))));

@@ -41,6 +41,7 @@ TEST(Token, ComesBackAsTheSameCaseForEveryField) {
   with([](Case& c) { c.seed = ~uint64_t{0}; });
   for (const char* layout : {"heads-first", "q=padded,k=joined", "transposed,v=4096:64:512:1"})
     with([&](Case& c) { c.layout = layout; });
+  for (const double rates : {1.0, 0.125}) with([&](Case& c) { c.rates = rates; });
   with([](Case& c) { c.parameters = {{"layer_idx", 3}, {"num_layers", 12.5}}; });
   with([](Case& c) { c.direction = Direction::both, c.final_state_gradient = true; });
   with([](Case& c) { c.without = {"g", "initial_state"}, c.initial_state = true; });

@@ -181,6 +181,21 @@ TEST(UnitRows, OfLongKeysLetNoStateGrow) {
   EXPECT_NEAR(most, 2, 1e-5);
 }
 
+TEST(UnitRows, AreReplacedNoMoreThanTheCaseSays) {
+  for (const char* values : {"normal", "repeated", "collinear", "long-keys", "growing"}) {
+    Case c = case_of(values, 200, 16);
+    c.rates = 1;
+    const Keys keys(c);
+    double most = 0;
+    for (int64_t t = 0; t < 200; ++t) {
+      EXPECT_LE(keys.beta.value(t) * keys.dot(t, t), 1 + 1e-6) << values << " " << t;
+      EXPECT_LE(keys.beta.value(t), 1) << values << " " << t;
+      most = std::fmax(most, keys.beta.value(t));
+    }
+    EXPECT_GT(most, 0.9) << values;
+  }
+}
+
 TEST(UnitRows, AreWhatAnElementOnDemandWouldBe) {
   Case c = case_of("normal", 30, 12);
   c.B = 2, c.H = 3;

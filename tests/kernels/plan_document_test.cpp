@@ -57,6 +57,23 @@ TEST(PlanDocument, IsReadAsWritten) {
   EXPECT_EQ(plan.backward_launches[1].fill, "dq");
 }
 
+TEST(PlanDocument, KnowsTheTensorsOfStructsAndTensorMaps) {
+  const PlanDocument plan = parse_plan_document(
+      json::parse(kPlan)
+          .patch(json::parse(R"([{"op": "replace", "path": "/launches/0/arguments/0", "value":
+            {"struct": ["q", null, {"i32": "T"}, {"pointer": "g", "absent": "zeros"},
+                        {"struct": [{"tensor_map": "initial_state", "absent": "zeros",
+                                     "box": [1, 1, 16, 16]}]}]}}])"))
+          .dump(),
+      "p.json");
+  const ArgumentEntry& argument = plan.launches.at(0).arguments.at(0);
+  EXPECT_EQ(argument.kind, ArgumentEntry::Kind::composed);
+  EXPECT_EQ(argument.tensors, (std::vector<std::string>{"q", "g", "initial_state"}));
+  EXPECT_EQ(argument.given_zeros, (std::vector<std::string>{"g", "initial_state"}));
+  EXPECT_TRUE(argument.names("q") && argument.wants_zeros("g"));
+  EXPECT_FALSE(argument.names("k") || argument.wants_zeros("q"));
+}
+
 TEST(PlanDocument, MalformedIsRefusedWithFilePointerAndWhatToWrite) {
   struct Row {
     const char* patch;
@@ -81,6 +98,9 @@ TEST(PlanDocument, MalformedIsRefusedWithFilePointerAndWhatToWrite) {
       {R"([{"op": "add", "path": "/limits", "value": {"K": 0}}])",
        "at /limits/K: expected a whole number from 1"},
       {R"([{"op": "add", "path": "/limits", "value": {"D": 64}}])", "at /limits: unknown key \"D\""},
+      {R"([{"op": "add", "path": "/limits", "value": {"rate_max": 3}}])",
+       "at /limits/rate_max: a rate above 0 and at most 2"},
+      {R"([{"op": "add", "path": "/formula", "value": 0}])", "at /formula: expected true or false, got 0"},
       {R"([{"op": "add", "path": "/exponents_nonpositive", "value": 1}])", "expected true or false, got 1"},
       {R"([{"op": "remove", "path": "/workspaces/0/bytes"}])", "at /workspaces/0: key \"bytes\" is missing"},
       {R"([{"op": "remove", "path": "/launches/0/function"}])",

@@ -51,6 +51,21 @@ TEST(Acceptance, DecaysBeyondTheKernelsOwnRangeAreOutOfDomain) {
   EXPECT_TRUE(domain_faults(inputs, float_kernel(), op).empty());
 }
 
+TEST(Acceptance, RatesBeyondTheKernelsOwnAreOutOfDomain) {
+  Kernel kernel = find_kernel("delta_rule.fused_recurrent");
+  kernel.limits.rate_max = 1;
+  const Operator& op = find_operator("delta_rule");
+  Case c = parse_token("delta_rule.fused_recurrent/B1/T50/H1/K8/V8/bf16/g-fp32/none/s1");
+  EXPECT_EQ(domain_faults(draw_inputs(c, op), kernel, op).size(), 1u);
+  c.rates = 1;
+  TensorMap inputs = draw_inputs(c, op);
+  EXPECT_TRUE(domain_faults(inputs, kernel, op).empty());
+  inputs.at("beta").set(7, 1.5);
+  const auto faults = domain_faults(inputs, kernel, op);
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_NE(faults[0].find("this kernel takes rates in [0, 1]"), std::string::npos) << faults[0];
+}
+
 TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
   Case c = float_case();
   c.T = int64_t{1} << 34;

@@ -30,6 +30,8 @@ class JsonNode {
   bool is_array() const { return value_.is_array(); }
   bool is_object() const { return value_.is_object(); }
   size_t size() const { return value_.size(); }
+  /// Its JSON, for who reads it later.
+  std::string written() const { return value_.dump(); }
   bool has(const char* key) const { return value_.contains(key); }
 
   [[noreturn]] void fail(const std::string& what) const { throw BadInput(place() + ": " + what); }

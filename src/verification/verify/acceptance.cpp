@@ -42,6 +42,15 @@ std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits
   return fault.elements ? std::optional(fault) : std::nullopt;
 }
 
+/// Rates likewise.
+std::optional<DomainFault> rates_outside_kernel(const Tensor& rates, const KernelLimits& limits) {
+  DomainFault fault{rates.name, 0, "", 0, fmt::format("this kernel takes rates in [0, {}]", limits.rate_max)};
+  for (int64_t i = 0; i < rates.size(); ++i)
+    if (rates.value(i) > limits.rate_max && fault.elements++ == 0)
+      fault.element = rates.element_name(i), fault.value = rates.value(i);
+  return fault.elements ? std::optional(fault) : std::nullopt;
+}
+
 /// Bytes this process may use at most.
 double memory_limit() {
   double limit = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
@@ -105,8 +114,12 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
   if (!lines.empty()) return lines;
   for (const ArgumentSpec& spec : op.inputs) {
     const auto found = inputs.find(std::string(spec.name));
-    if (spec.role != Role::log_decay || found == inputs.end() || !found->second.is_held()) continue;
-    if (const auto fault = outside_kernel(found->second, kernel.limits)) lines.push_back(describe(*fault));
+    if (found == inputs.end() || !found->second.is_held()) continue;
+    std::optional<DomainFault> fault;
+    if (spec.role == Role::log_decay) fault = outside_kernel(found->second, kernel.limits);
+    if (spec.role == Role::rate && kernel.limits.rate_max < kLargestRate)
+      fault = rates_outside_kernel(found->second, kernel.limits);
+    if (fault) lines.push_back(describe(*fault));
   }
   return lines;
 }

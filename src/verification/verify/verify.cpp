@@ -110,12 +110,14 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
 
-  std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
+  VerifyOptions formula = options;
+  if (!kernel.has_formula) formula.formula_instructions = 0;
+  std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, formula, v);
   VerifyOptions statistics = options;
   if (!kernel.declares_roundings && options.rounding_work < HUGE_VAL) statistics.rounding_work = 0;
   judge_roundings(claim, run, judged, statistics, v);
-  if (const VerifyOptions more = longer_formula(options);
-      v.lane_instructions > options.formula_instructions && formula_would_decide(v, more)) {
+  if (const VerifyOptions more = longer_formula(formula);
+      v.lane_instructions > formula.formula_instructions && formula_would_decide(v, more)) {
     exact = judge_formula(program, inputs, run, judged, more, v);
     judge_roundings(claim, run, judged, statistics, v);
   }
