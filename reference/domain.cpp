@@ -61,7 +61,7 @@ namespace {
 
 /// What makes a token's transition, as rows [b, t, head] of a tensor; null where it is absent.
 struct TransitionRows {
-  const Tensor *reader = nullptr, *writer = nullptr;
+  const Tensor *reader = nullptr, *writer = nullptr, *along = nullptr;
   std::vector<const Tensor*> rates;
 
   TransitionRows(const Operator& op, const TensorMap& inputs) {
@@ -70,6 +70,7 @@ struct TransitionRows {
       if (found == inputs.end() || !found->second.is_held()) continue;
       if (argument.role == Role::unit) reader = &found->second;
       if (argument.role == Role::opposed) writer = &found->second;
+      if (argument.role == Role::along) along = &found->second;
       if (argument.role == Role::rate) rates.push_back(&found->second);
     }
   }
@@ -89,17 +90,18 @@ struct TransitionRows {
 
   /// log of the factor along what is replaced, at least 1.
   double growth(int64_t token, int64_t head, int64_t of) const {
-    double along = 0;
+    double taken = 0;
     std::vector<double> row;
     each(*reader, token, head, of, [&](double x, int64_t) { row.push_back(x); });
     if (writer)
-      each(*writer, token, head, of, [&](double x, int64_t c) { along -= x * row[static_cast<size_t>(c)]; });
+      each(*writer, token, head, of, [&](double x, int64_t c) { taken -= x * row[static_cast<size_t>(c)]; });
     else
-      for (const double x : row) along += x * x;
+      each(along ? *along : *reader, token, head, of,
+           [&](double x, int64_t c) { taken += x * row[static_cast<size_t>(c)]; });
     double rate = rates.empty() ? 1 : 0;
     for (const Tensor* x : rates)
       each(*x, token, head, of, [&](double each_rate, int64_t) { rate = std::fmax(rate, each_rate); });
-    return std::log(std::fmax(1, std::fabs(1 - rate * along)));
+    return std::log(std::fmax(1, std::fabs(1 - rate * taken)));
   }
 };
 

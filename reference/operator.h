@@ -29,6 +29,7 @@ enum class Role {
   positive,   ///< as `value`, domain x >= 0
   unit,       ///< as `value`, drawn as rows of length one: what a delta rule reads its state with
   opposed,    ///< as `value`, drawn against the unit rows: what it writes for what it read
+  along,      ///< as `value`, drawn along the unit rows: what a rule reads with that writes with them
   rate,       ///< as `value`, domain [0, 2]: how much of what a key is bound to is replaced
   log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype; also its gradient
   state,      ///< initial / final state and their gradients, always fp32
@@ -38,7 +39,7 @@ enum class Role {
 /// Inputs of the case's dtype.
 constexpr bool is_plain(Role role) {
   return role == Role::value || role == Role::positive || role == Role::unit || role == Role::opposed ||
-         role == Role::rate;
+         role == Role::along || role == Role::rate;
 }
 
 struct ArgumentSpec {

@@ -60,6 +60,28 @@ Program recurrent_plan(const Member& member, const ResolvedCase& c, const Tensor
   return std::move(p.plan);
 }
 
+/// G: fma(fl(scale q), do, G), then fma(-k, fl(beta (k^T G)), G), then the product with e. Sums over value
+/// channels round once per fused addition of a lane and once per halving of the lanes; dk's two sums are one
+/// chain; dq has the scale and its rounding. Then come the sums of sums.cu: over a group's value heads, over
+/// key channels (dg of a token), and over value channels (dbeta).
+AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
+  const device::Capacity lanes(s.V);
+  const double over_keys = roundings_over_keys(s), over_values = lanes.roundings();
+  AdjointArithmetic a;
+  a.state = a.adjoint = recurrent_arithmetic(c);
+  a.state.readout = gamma(over_values + 2);
+  a.adjoint.readout = gamma(over_values + lanes.per_lane);
+  a.value_readout = gamma(over_keys + 1);
+  a.gate_readout = gamma(over_values + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0));
+  a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  a.inner = gamma(std::max(over_keys + 2, 1 + roundings_over_channels(s.V)));
+  a.total = gamma(roundings_over_group(s.HV / s.H));
+  return a;
+}
+
+}  // namespace
+
 /// Roundings of x^T S over the key channels of a column: fused additions of a lane's share split over 4 sums,
 /// 2 additions of these, 2 over the lanes.
 double roundings_over_keys(const Sizes& s) {
@@ -70,7 +92,7 @@ double roundings_over_keys(const Sizes& s) {
 /// fma(k, u, S'), u = fl(beta fl(v - k^T S')): the sum over key channels, the subtraction and the product for
 /// what is removed, the latter two for what is written. o: the scale's rounding to fp32 and the product with
 /// it.
-Arithmetic state_arithmetic(const ResolvedCase& c) {
+Arithmetic recurrent_arithmetic(const ResolvedCase& c) {
   const double over_keys = roundings_over_keys(c.sizes);
   Arithmetic a;
   a.decay = compounded({0x1p-25, u});
@@ -83,28 +105,6 @@ Arithmetic state_arithmetic(const ResolvedCase& c) {
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
-
-/// G: fma(fl(scale q), do, G), then fma(-k, fl(beta (k^T G)), G), then the product with e. Sums over value
-/// channels round once per fused addition of a lane and once per halving of the lanes; dk's two sums are one
-/// chain; dq has the scale and its rounding. Then come the sums of sums.cu: over a group's value heads, over
-/// key channels (dg of a token), and over value channels (dbeta).
-AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c) {
-  const Sizes& s = c.sizes;
-  const device::Capacity lanes(s.V);
-  const double over_keys = roundings_over_keys(s), over_values = lanes.roundings();
-  AdjointArithmetic a;
-  a.state = a.adjoint = state_arithmetic(c);
-  a.state.readout = gamma(over_values + 2);
-  a.adjoint.readout = gamma(over_values + lanes.per_lane);
-  a.value_readout = gamma(over_keys + 1);
-  a.gate_readout = gamma(over_values + (member.gates == Gates::token ? roundings_over_channels(s.K) : 0));
-  a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  a.inner = gamma(std::max(over_keys + 2, 1 + roundings_over_channels(s.V)));
-  a.total = gamma(roundings_over_group(s.HV / s.H));
-  return a;
-}
-
-}  // namespace
 
 void add_key_gradients(RulePlan& p, const SequenceTable& sequences, const RuleGradients& from) {
   const Sizes& s = p.sizes;
@@ -136,7 +136,7 @@ Kernel fused_recurrent(const Member& member) {
   kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) {
     return recurrent_plan(member, c, inputs);
   };
-  kernel.arithmetic = state_arithmetic;
+  kernel.arithmetic = recurrent_arithmetic;
   kernel.adjoint_arithmetic = [member](const ResolvedCase& c) { return adjoint_arithmetic(member, c); };
   return kernel;
 }

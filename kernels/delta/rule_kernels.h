@@ -9,6 +9,7 @@ enum class Gates { none, token, channel };
 struct Member {
   std::string name;  ///< "gated_delta_rule"
   Gates gates = Gates::none;
+  std::string folder = "delta";  ///< of its modules but the sums'
 };
 
 KernelLimits rule_limits();

@@ -36,11 +36,11 @@ void RulePlan::use_for(const std::string& source, Gates kind) {
   std::string name = "none";
   if (kind != Gates::none)
     name = fmt::format("{}-{}", kind == Gates::token ? "token" : "channel", format(c.gate_dtype).name);
-  use_module(fmt::format("delta/{}.{}.{}", source, format(c.dtype).name, name));
+  use_module(fmt::format("{}/{}.{}.{}", member.folder, source, format(c.dtype).name, name));
 }
 
 void RulePlan::use_for_any_gates(const std::string& source) {
-  use_module(fmt::format("delta/{}.{}", source, format(c.dtype).name));
+  use_module(fmt::format("{}/{}.{}", member.folder, source, format(c.dtype).name));
 }
 
 void RulePlan::use_module(const std::string& name) {
@@ -99,10 +99,11 @@ void RulePlan::add_rate_sums(const PointerArgument& x, const PointerArgument& y)
 void RulePlan::add_group_sums() {
   if (!shares_keys() || rows() == 0) return;
   const int64_t keys = sizes.B * sizes.T * sizes.H;
-  for (const char* name : {"dq", "dk"})
-    add_sum("delta_sum_group", c.dtype, device::blocks_of(keys * sizes.K, device::block_threads),
-            {PointerArgument{std::string(name) + "_of_value_heads", 0}, output(name), Argument(keys),
-             Argument(static_cast<int32_t>(sizes.HV / sizes.H)), Argument(static_cast<int32_t>(sizes.K))});
+  for (const char* name : {"dq", "dk", "dp"})
+    if (!output(name).buffer.empty())
+      add_sum("delta_sum_group", c.dtype, device::blocks_of(keys * sizes.K, device::block_threads),
+              {PointerArgument{std::string(name) + "_of_value_heads", 0}, output(name), Argument(keys),
+               Argument(static_cast<int32_t>(sizes.HV / sizes.H)), Argument(static_cast<int32_t>(sizes.K))});
 }
 
 double roundings_over_channels(int64_t channels) {

@@ -23,7 +23,7 @@ class RulePlan {
   Program plan;
   const PointerArgument gates;  ///< null where nothing decays
 
-  /// Launches from here on are those of kernels/delta/<source>.cu, built for the case's gates, for the
+  /// Launches from here on are those of the member's <source>.cu, built for the case's gates, for the
   /// operator's whether they are there or not, or for any.
   void use(const std::string& source);
   void use_for_own_gates(const std::string& source);
@@ -81,6 +81,10 @@ struct RuleGradients {
 /// Adds the launches that make dq, dk and dg, but for their sums.
 void add_key_gradients(RulePlan&, const SequenceTable&, const RuleGradients&);
 
+/// What fused_recurrent declares of S: of its decay, its product with it, the update from what is read.
+Arithmetic recurrent_arithmetic(const ResolvedCase&);
+/// Roundings of x^T S over the key channels of a column of columns.cuh.
+double roundings_over_keys(const Sizes&);
 /// Roundings of a sum over channels in sums.cu: a lane's share, 5 halvings.
 double roundings_over_channels(int64_t channels);
 /// Of a sum over a group's value heads: half of them, in pairs.

@@ -98,16 +98,21 @@ class Elements {
     if (spec.role == Role::log_decay) decay_ = r.decay;
     sharing_ = std::max<int64_t>(1, r.sizes.HV / std::max<int64_t>(1, r.sizes.H));
     role_ = spec.role, removes_ = removes_from_state(*r.op);
+    const bool rates = std::any_of(r.op->inputs.begin(), r.op->inputs.end(), [&](const ArgumentSpec& x) {
+      return x.role == Role::rate && !r.case_.without.contains(std::string(x.name));
+    });
     for (const ArgumentSpec& other : r.op->inputs) {
-      const bool told = role_ == Role::opposed || role_ == Role::rate || other.name == spec.name;
+      const bool told =
+          role_ == Role::opposed || role_ == Role::along || role_ == Role::rate || other.name == spec.name;
       replaces_ |= other.role == Role::rate;
       if (other.role == Role::unit && told)
-        rows_.emplace(r.case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()));
+        rows_.emplace(r.case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()), rates);
     }
   }
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
     if (decay_) return decay_->profile->draw({random_, decay_->arguments, at, length});
     if (rows_ && role_ == Role::opposed) return rows_->opposed(at, length);
+    if (rows_ && role_ == Role::along) return rows_->along(at, length);
     if (rows_ && role_ == Role::rate) return rows_->replaced(at, at.h / sharing_);
     if (rows_) return replaces_ ? rows_->key(at, length) : rows_->unit(at);
     const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
@@ -124,7 +129,7 @@ class Elements {
         for (double& x : out) x = std::fabs(x);
       return;
     }
-    if (rows_ && role_ != Role::opposed && role_ != Role::rate) {
+    if (rows_ && role_ != Role::opposed && role_ != Role::along && role_ != Role::rate) {
       if (replaces_) return rows_->keys(first, length, count, out.data());
       return rows_->units(first, count, out.data());
     }

@@ -21,7 +21,8 @@ enum Lane : uint64_t {
   kBeta,
   kRun,
   kTurned,
-  kLength
+  kLength,
+  kAlong
 };
 
 /// Of keys whose lengths are not one.
@@ -31,7 +32,7 @@ constexpr int64_t kRuns[] = {16, 64, 0};
 
 }  // namespace
 
-UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
+UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels, bool rates)
     : exact_(c.values == "exact"),
       sparse_(c.values == "sparse"),
       ones_(c.values == "ones"),
@@ -39,7 +40,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels)
       collinear_(c.values == "collinear"),
       repeated_(c.values == "repeated"),
       long_(c.values == "long-keys"),
-      rates_(!c.without.contains("beta") || !c.without.contains("beta_v")),
+      rates_(rates),
       largest_(c.rates),
       tokens_(c.T),
       channels_(channels),
@@ -93,17 +94,17 @@ void UnitRows::units(const Coordinates& first, int64_t count, double* out) const
   for (int64_t i = 0; i < count; ++i, ++at.c) out[i] = of_row(shared, at);
 }
 
-double UnitRows::rate(const Coordinates& at) const {
+double UnitRows::rate(const Coordinates& at, uint64_t lane) const {
   const Coordinates row{at.b, at.t, at.h, 0};
   if (exact_ || ones_) return 1;
-  if (random_.below(64, row, kRatePerChannel) == 0) return random_.uniform(at, kRate);
+  if (random_.below(64, row, kRatePerChannel) == 0) return random_.uniform(at, lane);
   switch (random_.below(8, row, kRateKind)) {
     case 0:
       return 0;
     case 1:
       return 1;
     default:
-      return random_.uniform(row, kRate);
+      return random_.uniform(row, lane);
   }
 }
 
@@ -114,7 +115,7 @@ double UnitRows::growth(int64_t length) {
 
 double UnitRows::opposed(const Coordinates& at, int64_t length) const {
   if (growing_) return unit(at) * growth(length);
-  return -(unit(at) * rate(at));
+  return -(unit(at) * rate(at, kRate));
 }
 
 /// 1 - 2 |k|^2 = -(1 + growth); 1 - |k|^2 where no rates are given.
@@ -132,6 +133,14 @@ void UnitRows::keys(const Coordinates& first, int64_t length, int64_t count, dou
   units(first, count, out);
   const double factor = key_length(first, length);
   for (int64_t i = 0; i < count; ++i) out[i] *= factor;
+}
+
+double UnitRows::along(const Coordinates& at, int64_t length) const {
+  const double most = rates_ && !exact_ && !ones_ ? 0.5 : 1;
+  if (growing_) return -(unit(at) * growth(length) * most);
+  // No longer than the key's inverse where no rate shortens it.
+  const double size = long_ && !rates_ ? std::fmax(1, length_of(at.b, at.t, at.h)) : 1;
+  return key(at, length) * rate(at, kAlong) * most / (size * size);
 }
 
 double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {

@@ -11,7 +11,8 @@ namespace assay {
 class UnitRows {
  public:
   /// `stream`: that of the unit argument, whichever of the two is drawn. `channels`: of a row.
-  UnitRows(const Case&, const RandomStream& stream, int64_t channels);
+  /// `rates`: are any given?
+  UnitRows(const Case&, const RandomStream& stream, int64_t channels, bool rates);
 
   /// Element of a row of length one (to double's precision); zero rows now and then where values are exact.
   /// Values "growing": the same row at every token of a head; "repeated": for 16 or 64 tokens, or for all;
@@ -28,6 +29,10 @@ class UnitRows {
   /// long, or to 1.4 times where no rates are given.
   double key(const Coordinates&, int64_t length) const;
   void keys(const Coordinates& first, int64_t length, int64_t count, double* out) const;
+  /// Element of what is read with where the key is written with: the key times at most half, so that no
+  /// rate that `replaced` gives takes more than is there; at most one where no rates are given, or values
+  /// are exact or ones. Values "growing": against the key, so that a state grows as above.
+  double along(const Coordinates&, int64_t length) const;
   /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
   /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
   /// the square of the key's length (head `key_head`). Never more than Case::rates, nor than that over the
@@ -45,7 +50,7 @@ class UnitRows {
   double of_row(const Row&, const Coordinates&) const;
   /// What a key is times its row of length one.
   double key_length(const Coordinates&, int64_t length) const;
-  double rate(const Coordinates&) const;
+  double rate(const Coordinates&, uint64_t lane) const;
   double any_rate(const Coordinates&, int64_t key_head) const;  ///< replaced(), up to 2
   /// What stands for a token among those that share its row.
   int64_t shared_token(const Coordinates&) const;

@@ -118,6 +118,27 @@ TEST(UnitRows, OfKeysWithoutRatesGrowOrNotAsThoseWithThem) {
   for (int64_t t = 0; t < 64; ++t) EXPECT_LE(std::fabs(1 - longer.dot(t, t)), 1);
 }
 
+TEST(UnitRows, ThatAreReadAlongKeysTakeNoMoreThanIsThere) {
+  for (const char* values : {"normal", "positive", "sparse", "ones", "long-keys", "repeated", "exact"})
+    for (const bool rates : {true, false}) {
+      Case c = case_of(values, 200, 8);
+      c.kernel = "comba.fused_recurrent";
+      if (!rates) c.without.insert("beta");
+      const TensorMap inputs = draw_inputs(c, find_operator("comba"));
+      const Tensor &k = inputs.at("k"), &p = inputs.at("p");
+      double most = 0, least = 0;
+      for (int64_t t = 0; t < 200; ++t) {
+        double along = 0;
+        for (int64_t i = t * 8; i < (t + 1) * 8; ++i) along += k.value(i) * p.value(i);
+        if (rates) along *= inputs.at("beta").value(t);
+        most = std::fmax(most, along), least = std::fmin(least, along);
+      }
+      EXPECT_LE(most, 1 + 1e-6) << values << rates;
+      EXPECT_GE(most, rates ? 0.5 - 1e-6 : 1 - 1e-6) << values << rates;
+      EXPECT_GE(least, 0) << values << rates;
+    }
+}
+
 TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {
   const int64_t K = 5, T = 100;
   const Rows rows(case_of("exact", T, K));
@@ -200,7 +221,7 @@ TEST(UnitRows, AreWhatAnElementOnDemandWouldBe) {
   Case c = case_of("normal", 30, 12);
   c.B = 2, c.H = 3;
   const TensorMap inputs = draw_inputs(c, find_operator("rwkv7"));
-  const UnitRows rows(c, RandomStream(c.seed, "a"), c.K);
+  const UnitRows rows(c, RandomStream(c.seed, "a"), c.K, false);
   int64_t flat = 0;
   for (int64_t b = 0; b < 2; ++b)
     for (int64_t t = 0; t < 30; ++t)

@@ -130,6 +130,32 @@ TEST(DeltaEquivalence, P21_it_is_the_generalised_rule_that_opposes_its_keys) {
   });
 }
 
+TEST(DeltaEquivalence, comba_is_the_generalised_rule_that_reads_with_p_and_opposes_by_beta_k) {
+  for_each_decay("comba", [](RandomProblem& p, bool broken) {
+    const Tensor k = p.at("k"), beta = p.at("beta"), g = p.at("g");
+    const auto own = outputs("comba", p);
+    p.inputs["r"] = p.at("q"), p.inputs["a"] = p.at("p");
+    set(p, "w", k.axes, [&](int64_t i) { return g.value(i / kK); });
+    set(p, "k", k.axes, [&](int64_t i) { return k.value(i) * (broken && i == 7 ? 1 : beta.value(i / kK)); });
+    set(p, "b", k.axes, [&](int64_t i) { return -p.at("k").value(i); });
+    return apart(own, outputs("rwkv7", p));
+  });
+}
+
+TEST(DeltaEquivalence, comba_without_decay_that_reads_with_its_keys_is_the_delta_rule) {
+  for_each_decay("comba", [](RandomProblem& p, bool broken) {
+    set(p, "g", p.at("g").axes, [](int64_t) { return 0; });
+    p.inputs["p"] = p.at("k");
+    const auto own = outputs("comba", p), d = gradients("comba", p);
+    if (broken) p.inputs.erase("beta");
+    int64_t count = apart(own, outputs("delta_rule", p));
+    const auto back = gradients("delta_rule", p);
+    for (const char* name : {"dq", "dv", "dbeta", "dinitial_state"})
+      if (!broken) count += apart(named(d, name), named(back, name));
+    return count;
+  });
+}
+
 /// x with each head of H repeated for `sharing` heads in a row.
 Tensor repeated(const Tensor& x, int64_t sharing) {
   std::vector<Axis> axes = x.axes;

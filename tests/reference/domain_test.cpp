@@ -71,5 +71,18 @@ TEST(Domain, of_the_generalised_rule_ends_where_what_it_reads_grows) {
   }
 }
 
+TEST(Domain, of_a_rule_that_reads_another_key_ends_where_what_that_reads_grows) {
+  for (const double along : {1.0, 2.0, 2.5, -0.5}) {
+    RandomProblem p;
+    RandomShape shape;
+    shape.T = 64, shape.K = 2;
+    draw_problem_of(find_operator("comba"), "none", shape, 1, p);
+    for (int64_t i = 0; i < p.at("k").size(); ++i)
+      p.at("k").set(i, i % 2 ? 0 : 1), p.at("p").set(i, along * p.at("k").value(i));
+    for (int64_t t = 0; t < shape.T; ++t) p.at("beta").set(t, 1);
+    EXPECT_EQ(lengthening(find_operator("comba"), {}, p.inputs).has_value(), along > 2 || along < 0);
+  }
+}
+
 }  // namespace
 }  // namespace assay

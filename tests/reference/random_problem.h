@@ -60,6 +60,15 @@ inline void make_unit_rows(Tensor& x) {
   }
 }
 
+/// Rows along those of a unit argument, at most half as long.
+inline void make_rows_along(const Tensor& unit, Tensor& x) {
+  const int64_t width = x.axes.back().size;
+  for (int64_t first = 0; first < x.size(); first += width) {
+    const double length = 0.5 / (1 + std::exp(-x.value(first)));
+    for (int64_t i = first; i < first + width; ++i) x.set(i, unit.value(i) * length);
+  }
+}
+
 /// Inputs of any operator from its specifications, all optional ones present that do not stand in for
 /// another; decay "absent" leaves optional gates out. `out` must stay where it is: the problem points into
 /// it.
@@ -81,6 +90,7 @@ inline void draw_problem_of(const Operator& op, const std::string& decay, const 
   };
   const bool replaces = std::any_of(op.inputs.begin(), op.inputs.end(),
                                     [](const ArgumentSpec& a) { return a.role == Role::rate; });
+  std::string unit;  // comes before what is along it
   const auto state = [&](const ArgumentSpec& a) { return a.role == Role::state; };
   for (const ArgumentSpec& a : op.inputs) {
     const std::string name(a.name);
@@ -97,7 +107,8 @@ inline void draw_problem_of(const Operator& op, const std::string& decay, const 
       for (int64_t i = 0; positive && i < x.size(); ++i) x.set(i, std::fabs(x.value(i)));
       for (int64_t i = 0; a.role == Role::rate && i < x.size(); ++i)
         x.set(i, 2 / (1 + std::exp(-x.value(i))));
-      if (a.role == Role::unit && replaces) make_unit_rows(x);
+      if (a.role == Role::unit && replaces) make_unit_rows(x), unit = name;
+      if (a.role == Role::along) make_rows_along(out.inputs.at(unit), x);
     }
   }
   for (const ArgumentSpec& a : op.outputs) {
