@@ -20,7 +20,8 @@ for option in "$@"; do
     --no-tidy) tidy='' ;;
     --only-format) tidy='' rules=() ;;
     -*) echo "assay: lint: unknown option $option; known are --all, --check, --no-tidy, --only-format" >&2; exit 2 ;;
-    *) files+=("$option") ;;
+    *.cpp | *.h | *.cu | *.cuh) files+=("$option") ;;
+    *) echo "assay: lint: $option is no source, left as it is" >&2 ;;
   esac
 done
 formatter=$(tools/formatter.sh) || exit 2
