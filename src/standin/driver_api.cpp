@@ -85,6 +85,9 @@ ASSAY_CUDA int cuDeviceGetName(char* name, int bytes, int) {
 ASSAY_CUDA int cuDeviceGetAttribute(int* value, int number, int) {
   return *value = device_attribute(number).value_or(0), kSuccess;
 }
+ASSAY_CUDA int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  return *bytes = static_cast<size_t>(Device::get().gpu().memory_bytes), kSuccess;
+}
 ASSAY_CUDA int cuDriverGetVersion(int* version) {
   return *version = 13000, kSuccess;
 }
@@ -97,6 +100,9 @@ ASSAY_CUDA int cuGetErrorName(int status, const char** text) {
           : status == kInvalidValue ? "CUDA_ERROR_INVALID_VALUE"
                                     : "CUDA_ERROR_UNKNOWN";
   return kSuccess;
+}
+ASSAY_CUDA int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) {
+  return Device::get().fill(reinterpret_cast<void*>(to), value * 0x01010101u, bytes);
 }
 ASSAY_CUDA int cuMemsetD32Async(uint64_t to, uint32_t value, size_t count, void*) {
   return Device::get().fill(reinterpret_cast<void*>(to), value, 4 * count);

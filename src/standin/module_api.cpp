@@ -174,6 +174,12 @@ ASSAY_CUDA int cuMemAlloc_v2(void** to, size_t bytes) {
 ASSAY_CUDA int cuMemFree_v2(void* address) {
   return Device::get().free(address);
 }
+ASSAY_CUDA int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
+  return Device::get().register_memory(memory, bytes);
+}
+ASSAY_CUDA int cuMemHostUnregister(void* memory) {
+  return Device::get().unregister_memory(memory);
+}
 ASSAY_CUDA int cuMemcpyHtoD_v2(void* to, const void* from, size_t bytes) {
   return Device::get().copy(to, from, bytes);
 }

@@ -334,39 +334,6 @@ ASSAY_CUDA int cudaStreamWaitEvent(void*, void*, unsigned) {
 ASSAY_CUDA int cudaStreamIsCapturing(void*, int* capturing) {
   return *capturing = 0, kSuccess;
 }
-ASSAY_CUDA int cudaEventCreate(void** event) {
-  *event = new std::chrono::steady_clock::time_point{};
-  return kSuccess;
-}
-ASSAY_CUDA int cudaEventCreateWithFlags(void** event, unsigned) {
-  return cudaEventCreate(event);
-}
-ASSAY_CUDA int cudaEventDestroy(void* event) {
-  delete static_cast<std::chrono::steady_clock::time_point*>(event);
-  return kSuccess;
-}
-ASSAY_CUDA int cudaEventRecord(void* event, void*) {
-  *static_cast<std::chrono::steady_clock::time_point*>(event) = std::chrono::steady_clock::now();
-  return kSuccess;
-}
-ASSAY_CUDA int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
-  return cudaEventRecord(event, stream);
-}
-ASSAY_CUDA int cudaEventSynchronize(void*) {
-  return Device::get().last(false);
-}
-ASSAY_CUDA int cudaEventQuery(void*) {
-  return Device::get().last(false);
-}
-ASSAY_CUDA int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {
-  using Time = std::chrono::steady_clock::time_point;
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(*static_cast<Time*>(to) - *static_cast<Time*>(from)).count();
-  return kSuccess;
-}
-ASSAY_CUDA int cudaEventElapsedTime_v2(float* milliseconds, void* from, void* to) {
-  return cudaEventElapsedTime(milliseconds, from, to);
-}
 ASSAY_CUDA int cudaProfilerStart() {
   return kSuccess;
 }

@@ -10,13 +10,25 @@
 namespace assay {
 namespace {
 
+/// The library that the environment names; null: it names none.
+const char* chosen_library() {
+  const char* const chosen = std::getenv("ASSAY_CUDA_DRIVER");
+  return chosen && *chosen ? chosen : nullptr;
+}
+
 void* open_library() {
-  const char* chosen = std::getenv("ASSAY_CUDA_DRIVER");
-  const char* path = chosen && *chosen ? chosen : "libcuda.so.1";
+  const char* const chosen = chosen_library();
+  const char* const path = chosen ? chosen : "libcuda.so.1";
   // Never closed: the driver keeps threads of its own.
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) throw BadInput(fmt::format("the NVIDIA driver's {} cannot be opened", path));
   return library;
+}
+
+/// Of what stands in front of the driver in this process (`assay watch`), else the driver's own.
+void* function_of(void* library, const char* symbol) {
+  void* const in_front = chosen_library() ? nullptr : dlsym(RTLD_DEFAULT, symbol);
+  return in_front ? in_front : dlsym(library, symbol);
 }
 
 }  // namespace
@@ -24,9 +36,9 @@ void* open_library() {
 Driver Driver::open() {
   void* library = open_library();
   Driver driver;
-#define ASSAY_DRIVER_LOAD(name, symbol, parameters)                              \
-  driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, symbol)); \
-  if (!driver.name)                                                              \
+#define ASSAY_DRIVER_LOAD(name, symbol, parameters)                                    \
+  driver.name = reinterpret_cast<decltype(driver.name)>(function_of(library, symbol)); \
+  if (!driver.name)                                                                    \
     throw BadInput("the NVIDIA driver has no " symbol "; a driver for CUDA 11 or newer is needed");
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_LOAD)
 #undef ASSAY_DRIVER_LOAD
@@ -35,7 +47,7 @@ Driver Driver::open() {
   driver.cuTensorMapEncodeIm2col =
       reinterpret_cast<decltype(driver.cuTensorMapEncodeIm2col)>(dlsym(library, "cuTensorMapEncodeIm2col"));
   driver.cuLaunchKernelEx =
-      reinterpret_cast<decltype(driver.cuLaunchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
+      reinterpret_cast<decltype(driver.cuLaunchKernelEx)>(function_of(library, "cuLaunchKernelEx"));
   const CUresult initialised = driver.cuInit(0);
   int devices = 0;
   if (initialised == CUDA_ERROR_NO_DEVICE ||
