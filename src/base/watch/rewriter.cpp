@@ -8,6 +8,7 @@
 #include <map>
 
 #include "src/base/vm/signature.h"
+#include "src/base/watch/finished_wgmma.h"
 #include "src/base/watch/float_type.h"
 #include "src/base/watch/segment.h"
 
@@ -206,9 +207,7 @@ class FunctionRewriter {
     }
     insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
     made_.counts.added += before.instructions + after.instructions;
-    const bool waits = in.form.operation == ptx::Operation::wgmma_wait_group && !in.operands.empty() &&
-                       in.operands[0].kind == ptx::Operand::Kind::immediate && in.operands[0].bits == 0;
-    if (waits) take_sums(number, insertions);
+    if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
     if (segment_.full() || segment_.kept(number, last_use_) > options_.kept_registers)
       end_segment(number, false, insertions);
   }
@@ -251,7 +250,8 @@ class FunctionRewriter {
       accumulators_.forget(registers, "", code);
       accumulators_.emit(code);
     }
-    const size_t number = in_flight_.size();
+    if (in_flight_.empty()) issued_ = 0;
+    const size_t number = issued_++;
     most_in_flight_ = std::max(most_in_flight_, number + 1);
     const auto keep = [&](const char* prefix, const ptx::Operand& descriptor) {
       const std::string name = fmt::format("{}{}", prefix, number);
@@ -266,12 +266,31 @@ class FunctionRewriter {
     return most_in_flight_ ? fmt::format("\t.reg .b64 %assay_a<{0}>, %assay_b<{0}>;\n", most_in_flight_) : "";
   }
 
-  /// Behind a wait for all wgmma: those with the same sums are one site, the last of them.
-  void take_sums(int32_t number, Insertions& insertions) {
+  /// Behind a wait for all wgmma, or for those that it surely ends.
+  void waited(int32_t number, const ptx::Instruction& in, Insertions& insertions) {
+    if (in.operands.empty() || in.operands[0].kind != ptx::Operand::Kind::immediate) return;
+    std::vector<Multiplication> ended;
+    if (in.operands[0].bits == 0) {
+      ended.swap(in_flight_);
+    } else {
+      const std::vector<int32_t>& finished = finished_[number];
+      const auto stays = [&](const Multiplication& wgmma) {
+        const auto at = static_cast<int32_t>(wgmma.instruction - f_.body.data());
+        return std::find(finished.begin(), finished.end(), at) == finished.end();
+      };
+      const auto first = std::stable_partition(in_flight_.begin(), in_flight_.end(), stays);
+      ended.assign(std::make_move_iterator(first), std::make_move_iterator(in_flight_.end()));
+      in_flight_.erase(first, in_flight_.end());
+      if (ended.empty()) return;
+    }
+    take_sums(std::move(ended), number, insertions);
+  }
+
+  /// Those with the same sums are one site, the last of them.
+  void take_sums(std::vector<Multiplication> ended, int32_t number, Insertions& insertions) {
     std::map<int32_t, std::vector<Multiplication>> groups;
-    for (Multiplication& wgmma : in_flight_)
+    for (Multiplication& wgmma : ended)
       groups[wgmma.watched.results[0].operand->reg].push_back(std::move(wgmma));
-    in_flight_.clear();
     for (auto& [reg, group] : groups) {
       Code code;
       const auto last = static_cast<int32_t>(group.back().instruction - f_.body.data());
@@ -327,8 +346,9 @@ class FunctionRewriter {
   Segment segment_;
   int segments_ = 0;
   std::vector<WatchedInstruction> watched_;
-  std::vector<Multiplication> in_flight_;  ///< issued, and not waited for, in the order of the text
-  size_t most_in_flight_ = 0;
+  std::vector<Multiplication> in_flight_;   ///< issued, and not waited for, in the order of the text
+  size_t issued_ = 0, most_in_flight_ = 0;  ///< since none was in flight
+  std::map<int32_t, std::vector<int32_t>> finished_ = finished_wgmma(f_);
   Code aside_;
   size_t header_ = 0, opening_ = 0, closing_ = 0;  ///< of the name, and the body's braces
   std::vector<int> depth_;                         ///< by instruction; 1: the function's own scope
