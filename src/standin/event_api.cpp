@@ -1,5 +1,5 @@
-// Events, of the runtime and of the driver ("CUDA Driver API", "Event Management"): whatever stands before one
-// is done when it is recorded.
+// Events, of the runtime and of the driver ("CUDA Driver API", "Event Management"): whatever stands before
+// one is done when it is recorded.
 #include <chrono>
 
 #include "src/standin/device.h"

@@ -48,6 +48,20 @@ TEST(WatchProgram, SaysNothingOfWhatComesIn) {
   }
 }
 
+// As on a GPU with --on cuda: the driver's functions, in front of them the watch.
+TEST(WatchProgram, BirthsOfLaunchesThroughTheDriverAreThoseOfTheTrace) {
+  const ScratchFolder here;
+  const auto births = [&](const std::string& words) {
+    return run_assay("watch --on vm --json w.json -- " ASSAY_WATCH_BIRTHS " " + words, here);
+  };
+  const Ran planted = births("plants 3/15");
+  EXPECT_NE(planted.out.find("3 noted, 0 wrong"), planted.out.npos) << planted.out << planted.err;
+  EXPECT_EQ(json::parse(read_file(here / "w.json")).at("modules"), 3);
+  const Ran clean = births("clean 2 22 hgrn.chunk");
+  EXPECT_NE(clean.out.find("0 births noted, 0 with other outputs"), clean.out.npos) << clean.out << clean.err;
+  EXPECT_EQ(clean.status, 0) << clean.out;
+}
+
 TEST(WatchProgram, PtxIsWrittenWithTheWatchInIt) {
   const ScratchFolder here;
   const Ran ran = run_assay("watch " ASSAY_SOURCE_DIR "/tests/data/row_norm.ptx --output w.ptx", here);

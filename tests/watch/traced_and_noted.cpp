@@ -1,6 +1,5 @@
 #include "tests/watch/traced_and_noted.h"
 
-#include "src/base/vm/births.h"
 #include "src/base/watch/watched_program.h"
 
 namespace assay::watch {
@@ -8,15 +7,8 @@ namespace assay::watch {
 TracedAndNoted traced_and_noted(const Program& program, const TensorMap& inputs, const std::string& arch) {
   TracedAndNoted made;
   const vm::MachineOptions machine{.arch = arch, .threads = 1};
-  const auto key = [](const SourceLocation& at, const std::string& opcode) {
-    const std::string place =
-        at.file.empty() ? std::to_string(at.ptx_line) : at.file + ":" + std::to_string(at.line);
-    return place + " " + opcode;
-  };
   const Outcome plain = vm::run(program, inputs, machine);
-  for (const LineBirths& line : vm::run_births(program, inputs, machine))
-    if (line.nans || line.infinities)
-      made.traced[key(line.where, line.instruction)] = {line.nans > 0, line.infinities > 0};
+  made.traced = traced_lines(program, inputs, machine);
   const WatchedProgram watched = watch::watched(program);
   made.counts = watched.counts;
   made.text = *watched.program.modules[0].ptx;
@@ -33,7 +25,8 @@ TracedAndNoted traced_and_noted(const Program& program, const TensorMap& inputs,
     made.same_outputs &= tensor.data == outcome.outputs.at(name).data;
   for (const NotedBirth& birth : noted_births(watched.modules, outcome.outputs.at(kBufferName).data)) {
     const std::string opcode = birth.instruction.substr(0, birth.instruction.find(' '));
-    auto& line = made.noted[key(birth.where, opcode)];
+    const SourceLocation& at = birth.where;
+    auto& line = made.noted[birth_line(at.file, at.line, at.ptx_line, opcode)];
     (birth.record.born == Born::nan ? line.first : line.second) = true;
   }
   return made;
