@@ -21,6 +21,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 
@@ -34,12 +35,13 @@ class Births:
     def __init__(self, library: ctypes.CDLL):
         self._library = library
         library.assay_watch_ptx.restype = library.assay_watch_result.restype = ctypes.c_char_p
-        library.assay_watch_ptx.argtypes = [ctypes.c_char_p, ctypes.c_int]
+        library.assay_watch_ptx.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
 
-    def watched(self, ptx: str, marks_cold: bool = False) -> str:
+    def watched(self, ptx: str, marks_cold: bool = False, registers: int = 0) -> str:
         """PTX with the watch in it, for this process alone; as it was where it cannot be watched. `marks_cold`: as PTX 9.0, whose
-        compilers (CUDA 13.0 and later) lay the watch's code out behind the kernel's own."""
-        return self._library.assay_watch_ptx(ptx.encode(), marks_cold).decode()
+        compilers (CUDA 13.0 and later) lay the watch's code out behind the kernel's own. `registers`: what the compiler gives it as it
+        is, if known; then the watched one gets as many as leave room for half as many blocks."""
+        return self._library.assay_watch_ptx(ptx.encode(), marks_cold, registers).decode()
 
     def launching(self, *_ignored):
         """Before a launch."""
@@ -66,12 +68,34 @@ def load(path: str | None = None) -> Births:
 
 
 def _hooked(births: Births, make_cubin, marks_cold: bool):
-    """Triton's step from PTX to machine code, with the watch put in before."""
+    """Triton's step from PTX to machine code, with the watch put in before. The text as it is is compiled first: how many registers it
+    gets says how many the watched one may have."""
 
     def make(self, source, metadata, *rest, **named):
-        return make_cubin(self, births.watched(source, marks_cold), metadata, *rest, **named)
+        registers = _registers_of(make_cubin(self, source, dict(metadata), *rest, **named)) if marks_cold else 0
+        return make_cubin(self, births.watched(source, marks_cold, registers), metadata, *rest, **named)
 
     return make
+
+
+def _registers_of(cubin) -> int:
+    """The most registers of a thread of its kernels; 0 where that cannot be read. The section `.nv.info` is a list of a form, a kind and,
+    of form 4, a size and so many bytes; kind 0x2f is a symbol and its registers."""
+    if not isinstance(cubin, bytes) or cubin[:5] != b"\x7fELF\x02":
+        return 0
+    table, (size, count, names) = struct.unpack_from("<Q", cubin, 40)[0], struct.unpack_from("<3H", cubin, 58)
+    sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
+    texts, registers = sections[names][4], 0
+    for section in sections:
+        if not cubin.startswith(b".nv.info\0", texts + section[0]):
+            continue
+        at, end = section[4], section[4] + section[5]
+        while at + 4 <= end:
+            form, kind, bytes_ = struct.unpack_from("<BBH", cubin, at)
+            if (form, kind, bytes_) == (4, 0x2F, 8):
+                registers = max(registers, struct.unpack_from("<I", cubin, at + 8)[0])
+            at += 4 + (bytes_ if form == 4 else 0)
+    return registers
 
 
 def _driver_version() -> int:

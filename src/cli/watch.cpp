@@ -33,11 +33,13 @@ struct WatchCommand {
   std::vector<std::string> words;
   std::string written, on = "auto";
   int kept = watch::WatchOptions().kept_registers;
+  int registers = 0;
   bool marks_cold = false;
 
   watch::WatchOptions options() const {
     watch::WatchOptions made;
     made.kept_registers = kept;
+    made.own_registers = registers;
     made.marks_cold_code = marks_cold;
     return made;
   }
@@ -174,6 +176,10 @@ void add_watch(CLI::App& app, int& status) {
   command->add_option("--output", o->written, "Where PTX goes")->type_name("FILE.ptx");
   command->add_option("--kept", o->kept, "Registers that a test may keep longer than the program does")
       ->capture_default_str();
+  command->add_option(
+      "--registers", o->registers,
+      "What the compiler gives the PTX as it is: with --ptx-9 the watched one may have as many as "
+      "leave room for half as many blocks on a multiprocessor");
   command->add_flag(
       "--ptx-9", o->marks_cold,
       "Writes PTX 9.0, whose compilers (CUDA 13.0 and later) lay the watch's code out behind the "

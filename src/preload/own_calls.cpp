@@ -10,10 +10,10 @@
 using namespace assay::preload;  // NOLINT(google-build-using-namespace): the C functions stand outside it
 
 /// PTX text with the watch in it; valid until the thread's next call. `marks_cold`: it will be compiled by a
-/// ptxas of CUDA 13.0 or later (WatchOptions::marks_cold_code).
-ASSAY_OWN const char* assay_watch_ptx(const char* text, int marks_cold) {
+/// ptxas of CUDA 13.0 or later (WatchOptions::marks_cold_code); `own_registers`: WatchOptions.
+ASSAY_OWN const char* assay_watch_ptx(const char* text, int marks_cold, int own_registers) {
   thread_local std::string made;
-  made = WatchedProcess::get().watched(text, "module", marks_cold != 0);
+  made = WatchedProcess::get().watched(text, "module", marks_cold != 0, own_registers);
   return made.c_str();
 }
 /// Before a launch, in the context that it is launched in. The driver is opened where it was not yet.

@@ -55,6 +55,7 @@ WatchedProcess& WatchedProcess::get() {
 
 WatchedProcess::WatchedProcess() : options_(options_from_environment()) {
   watch_.kept_registers = options_.value("kept", watch_.kept_registers);
+  watch_.kept_blocks = options_.value("blocks", watch_.kept_blocks);
   void* const made =
       mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made != MAP_FAILED) buffer_ = static_cast<std::byte*>(made);
@@ -66,13 +67,14 @@ WatchedProcess::~WatchedProcess() {
   write_result();
 }
 
-std::string WatchedProcess::watched(const std::string& text, const std::string& path, bool marks_cold) {
+std::string WatchedProcess::watched(const std::string& text, const std::string& path, bool marks_cold,
+                                    int own_registers) {
   const std::lock_guard lock(mutex_);
   if (!buffer_) return text;
   try {
     auto parsed = std::make_shared<ptx::Module>(ptx::parse_functions(text, path));
     watch::WatchOptions options = watch_;
-    options.marks_cold_code = marks_cold;
+    options.marks_cold_code = marks_cold, options.own_registers = own_registers;
     watch::WatchedText made = watch::rewritten(text, *parsed, options, sites_);
     const auto more = static_cast<int32_t>(made.sites.size());
     const size_t bytes = watch::buffer_bytes(static_cast<uint64_t>(sites_ + more));

@@ -17,13 +17,14 @@ namespace assay::preload {
 
 class WatchedProcess {
  public:
-  /// Options from the environment: ASSAY_WATCH, a JSON object {"result": FILE, "kept": N}.
+  /// Options from the environment: ASSAY_WATCH, a JSON object {"result": FILE, "kept": N, "blocks": SHARE}.
   static WatchedProcess& get();
   ~WatchedProcess();
 
   /// PTX text as the device is to get it; the text itself where it cannot be watched. `marks_cold`:
-  /// WatchOptions::marks_cold_code.
-  std::string watched(const std::string& text, const std::string& path, bool marks_cold);
+  /// and `own_registers`: WatchOptions.
+  std::string watched(const std::string& text, const std::string& path, bool marks_cold,
+                      int own_registers = 0);
   /// An image as cuModuleLoadData takes it: PTX text or a fat binary; null: it goes on as it is.
   const void* watched_image(const void* image);
   /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its PTX

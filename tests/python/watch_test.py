@@ -3,6 +3,7 @@
 import importlib
 import os
 import pathlib
+import struct
 import sys
 import types
 
@@ -94,6 +95,36 @@ def test_a_ptxas_that_knows_ptx_9_marks_cold_code(triton, watch, tmp_path, monke
             assert os.environ.get("TRITON_PTXAS_BLACKWELL_PATH") == chosen
         assert (".version 9.0" in text and "frequency 1" in text) == bool(chosen)
         assert os.environ.get("TRITON_PTXAS_PATH") == named and "TRITON_PTXAS_BLACKWELL_PATH" not in os.environ
+
+
+def elf_with_info(*attributes):
+    """An ELF file of one section beside that of names, `.nv.info`."""
+    names, info = b"\0.nv.info\0", b"".join(attributes)
+    sections = [(0, 0, 0, 0, 0, 0), (1, 0, 0, 0, 64, len(info)), (0, 0, 0, 0, 64 + len(info), len(names))]
+    table = b"".join(struct.pack("<IIQQQQ", *section).ljust(64, b"\0") for section in sections)
+    begin = b"\x7fELF\x02".ljust(40, b"\0") + struct.pack("<Q", 64 + len(info) + len(names))
+    return begin.ljust(58, b"\0") + struct.pack("<3H", 64, len(sections), 2) + info + names + table
+
+
+def test_the_registers_of_the_kernel_as_it_is_bound_those_of_the_watched_one(triton, watch, tmp_path, monkeypatch):
+    module = importlib.import_module("assay.watch")
+    registers = [struct.pack("<BBHII", 4, 0x2F, 8, symbol, count) for symbol, count in ((1, 40), (2, 70))]
+    cubin = elf_with_info(struct.pack("<BBH", 3, 0x50, 0x101), *registers, struct.pack("<BBHI", 4, 0x37, 4, 129))
+    assert module._registers_of(cubin) == 70
+    assert module._registers_of(b"text") == 0 and module._registers_of(elf_with_info()) == 0
+    compiled = []
+
+    def make_cubin(self, source, metadata, options, capability):
+        compiled.append(source)
+        return cubin
+
+    monkeypatch.setattr(triton.backend, "make_cubin", make_cubin)
+    monkeypatch.setattr(module, "_assembler_of_ptx_9", lambda folder: "/nowhere/ptxas")
+    monkeypatch.setattr(sys.modules["triton"], "__file__", str(tmp_path / "triton" / "__init__.py"), raising=False)
+    with watch(str(LIBRARY)):
+        triton.backend().make_cubin(PTX.replace(")\n{", ")\n.reqntid 128\n{"), {}, None, 80)
+    assert len(compiled) == 2 and "assay_watch_buffer" not in compiled[0]
+    assert ".reqntid 128\n.maxnreg 128\n" in compiled[1]
 
 
 def test_text_that_is_no_ptx_goes_on_as_it_is(watch):

@@ -118,6 +118,28 @@ TEST(WatchedProgram, LongEntriesAskForRegisters) {
   EXPECT_EQ(made(".reqntid 64\n", {}).find(".minnctapersm"), std::string::npos);
 }
 
+// 65536 registers of a multiprocessor, half of the blocks that the text as it is would have there.
+TEST(WatchedProgram, EntriesWhoseRegistersAreKnownLeaveRoomForHalfTheBlocks) {
+  WatchOptions cold;
+  cold.marks_cold_code = true;
+  const auto directive = [&](const std::string& block, int registers) {
+    const std::string text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry f()\n" + block +
+                             "{\n.reg .f32 %f<2>;\nmul.rn.f32 %f1, %f0, %f0;\nret;\n}\n";
+    cold.own_registers = registers;
+    const std::string made = rewritten(text, ptx::parse(text, "f.ptx"), cold).ptx;
+    const size_t at = made.find(block) + block.size();
+    return made.substr(at, made.find("{") - at);
+  };
+  EXPECT_EQ(directive(".reqntid 128\n", 64), ".maxnreg 128\n");  // 8 blocks, 4
+  EXPECT_EQ(directive(".reqntid 128\n", 70), ".maxnreg 128\n");  // 7 blocks, 4
+  EXPECT_EQ(directive(".maxntid 128\n", 93), ".maxnreg 168\n");  // 5 blocks, 3
+  EXPECT_EQ(directive(".reqntid 128\n", 16), ".maxnreg 64\n");   // 16 blocks by its 2048 threads, 8
+  EXPECT_EQ(directive(".reqntid 32\n", 16), ".maxnreg 128\n");   // 32 blocks, 16
+  EXPECT_EQ(directive(".reqntid 128\n", 182), ".minnctapersm 1\n");
+  EXPECT_EQ(directive(".reqntid 1024\n", 64), ".maxnreg 64\n");
+  EXPECT_EQ(directive(".reqntid 128\n", 0), ".minnctapersm 1\n");
+}
+
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {
   const std::string text =
       ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "

@@ -102,7 +102,7 @@ class FunctionRewriter {
     if (aside_.text.empty() && registers_.declarations().empty()) return;
     Code begin;
     accumulators_.begin(begin);
-    if (marks_cold_ && may_ask_for_registers()) insertions.add(opening_, ".minnctapersm 1\n");
+    if (marks_cold_ && may_ask_for_registers()) insertions.add(opening_, registers_directive());
     insertions.add(opening_ + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
                                      descriptor_declarations() + begin.text);
     made_.counts.added += begin.instructions;
@@ -150,6 +150,20 @@ class FunctionRewriter {
     const std::string_view directives = text_.substr(header_, opening_ - header_);
     const auto names = [&](const char* directive) { return directives.find(directive) != directives.npos; };
     return (names(".reqntid") || names(".maxntid")) && !names(".minnctapersm") && !names(".maxnreg");
+  }
+
+  /// PTX ISA, "Performance-Tuning Directives"; a multiprocessor of sm_70 to sm_100 has 65536 registers, which
+  /// threads are given by eights, and holds 32 blocks and 2048 threads at most.
+  std::string registers_directive() const {
+    constexpr int kRegisters = 65536, kMost = 255;
+    const std::array<int32_t, 3>& block = f_.required_block;
+    const int threads = block[0] > 0 ? block[0] * block[1] * block[2] : f_.max_threads;
+    if (threads <= 0 || options_.own_registers <= 0) return ".minnctapersm 1\n";
+    const int own = (options_.own_registers + 7) / 8 * 8,
+              blocks = std::min({kRegisters / (threads * own), 2048 / threads, 32});
+    const int kept = std::max(1, static_cast<int>(std::ceil(options_.kept_blocks * blocks)));
+    const int most = kRegisters / (threads * kept) / 8 * 8;
+    return most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most);
   }
 
   /// Where branches lead. Most labels of compilers stand for line tables alone, one per inlined call.

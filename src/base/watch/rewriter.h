@@ -20,8 +20,13 @@ struct WatchOptions {
   /// Whoever compiles the text knows PTX ISA 9.0: code that runs only where something is not finite is marked
   /// by .pragma "frequency" (chapter 12 there) and laid out behind the program's own instead of between.
   /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are. Entries that state a number of
-  /// threads alone ask for one block on a multiprocessor, so that long ones get registers.
+  /// threads alone are given registers (own_registers).
   bool marks_cold_code = false;
+  /// What compilers give the entries of the text as it is; 0: unknown. Where it is known they get at most so
+  /// many that kept_blocks of the blocks that a multiprocessor would hold still fit: what does not is spilled,
+  /// for the most part by the code aside. Else what fits one block: long ones are given 32 without a word.
+  int own_registers = 0;
+  double kept_blocks = 0.5;  ///< a share
   uint64_t buffer_address =
       0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
 };
