@@ -23,8 +23,8 @@ struct WatchOptions {
   /// threads alone are given registers (own_registers).
   bool marks_cold_code = false;
   /// What compilers give the entries of the text as it is; 0: unknown. Where it is known they get at most so
-  /// many that kept_blocks of the blocks that a multiprocessor would hold still fit: what does not is spilled,
-  /// for the most part by the code aside. Else what fits one block: long ones are given 32 without a word.
+  /// many that kept_blocks of the blocks that a multiprocessor would hold still fit: what does not is
+  /// spilled, mostly by the code aside. Else what fits one block: long ones are given 32 without a word.
   int own_registers = 0;
   double kept_blocks = 0.5;  ///< a share
   uint64_t buffer_address =
