@@ -40,13 +40,18 @@ Tensor held_at_first(const Tensor& tensor) {
   return held;
 }
 
+/// Is it what a rule reads its state with, writes for that, or its rate?
+bool is_of_the_transition(const ArgumentSpec& input) {
+  return input.role != Role::value && input.role != Role::positive && input.role != Role::log_decay &&
+         std::find(input.axes.begin(), input.axes.end(), "T") != input.axes.end();
+}
+
 /// Keys and rates of the first token at all tokens, no rate above 1: what is replaced is what is there.
 TensorMap repeated_inputs(const Case& c, const Operator& op) {
   TensorMap inputs = draw_inputs(c, op);
   for (const ArgumentSpec& input : op.inputs) {
     const auto found = inputs.find(std::string(input.name));
-    const bool reads = input.role == Role::rate || input.role == Role::unit || input.role == Role::opposed;
-    if (!reads || found == inputs.end()) continue;
+    if (!is_of_the_transition(input) || found == inputs.end()) continue;
     Tensor& tensor = found->second = held_at_first(found->second);
     for (int64_t i = 0; i < tensor.size(); ++i)
       if (input.role == Role::rate && tensor.value(i) > 1) tensor.set(i, 1);
