@@ -189,7 +189,7 @@ std::vector<std::pair<size_t, std::string>> drawn_values(const Operator& op) {
       {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
   if (carries_state(op)) kinds.push_back({3, "lone"});
   if (removes_from_state(op))
-    for (const char* kind : {"growing", "collinear", "repeated"}) kinds.push_back({3, kind});
+    for (const char* kind : {"growing", "collinear", "repeated", "reflected"}) kinds.push_back({3, kind});
   if (replaces_by_rate(op)) kinds.push_back({3, "long-keys"});
   if (makes_gates(op)) kinds.push_back({14, "logits"});
   return kinds;

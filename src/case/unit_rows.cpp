@@ -39,6 +39,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels, 
       growing_(c.values == "growing"),
       collinear_(c.values == "collinear"),
       repeated_(c.values == "repeated"),
+      reflected_(c.values == "reflected"),
       long_(c.values == "long-keys"),
       rates_(rates),
       largest_(c.rates),
@@ -56,7 +57,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels, 
 }
 
 int64_t UnitRows::shared_token(const Coordinates& at) const {
-  if (growing_) return 0;
+  if (growing_ || reflected_) return 0;
   if (!collinear_ && !repeated_) return at.t;
   const int64_t run = kRuns[random_.below(std::size(kRuns), {at.b, 0, at.h, 0}, kRun)];
   return run == 0 ? 0 : at.t / run;
@@ -97,6 +98,7 @@ void UnitRows::units(const Coordinates& first, int64_t count, double* out) const
 double UnitRows::rate(const Coordinates& at, uint64_t lane) const {
   const Coordinates row{at.b, at.t, at.h, 0};
   if (exact_ || ones_) return 1;
+  if (reflected_) return 2;
   if (random_.below(64, row, kRatePerChannel) == 0) return random_.uniform(at, lane);
   switch (random_.below(8, row, kRateKind)) {
     case 0:
@@ -158,7 +160,7 @@ double UnitRows::replaced(const Coordinates& at, int64_t key_head) const {
 
 double UnitRows::any_rate(const Coordinates& at, int64_t key_head) const {
   if (exact_ || ones_) return 1;
-  if (growing_) return 2;
+  if (growing_ || reflected_) return 2;
   // Up to what leaves a state along the key as long as it is: 1 - beta |k|^2 = -1.
   if (long_) {
     const double length = length_of(at.b, at.t, key_head), most = std::fmin(2, 2 / (length * length));

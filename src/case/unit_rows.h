@@ -15,14 +15,15 @@ class UnitRows {
   UnitRows(const Case&, const RandomStream& stream, int64_t channels, bool rates);
 
   /// Element of a row of length one (to double's precision); zero rows now and then where values are exact.
-  /// Values "growing": the same row at every token of a head; "repeated": for 16 or 64 tokens, or for all;
-  /// "collinear": likewise, but for the sign of one channel in 64.
+  /// Values "growing", "reflected": the same row at every token of a head; "repeated": for 16 or 64 tokens,
+  /// or for all; "collinear": likewise, but for the sign of one channel in 64.
   double unit(const Coordinates&) const;
   /// As `unit`, of the channels from `first` on.
   void units(const Coordinates& first, int64_t count, double* out) const;
   /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
-  /// one token of 64 every channel has a rate of its own. Values "growing": along the unit row, so that a
-  /// state grows by 2^40 in the longest sequence there can be. `length`: tokens of the sequence.
+  /// one token of 64 every channel has a rate of its own. Values "reflected": a rate of 2; "growing": along
+  /// the unit row, so that a state grows by 2^40 in the longest sequence there can be. `length`: tokens of the
+  /// sequence.
   double opposed(const Coordinates&, int64_t length) const;
   /// Element of a key that is read with and written with: the unit row. Values "growing": a little longer, so
   /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as
@@ -34,9 +35,9 @@ class UnitRows {
   /// are exact or ones. Values "growing": against the key, so that a state grows as above.
   double along(const Coordinates&, int64_t length) const;
   /// How much of what a key is bound to is replaced: 0, 1, 2, or anything between, mostly below 1. Values
-  /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "long-keys": at most 2 over
-  /// the square of the key's length (head `key_head`). Never more than Case::rates, nor than that over the
-  /// square.
+  /// "repeated" and "collinear": per head 1, 2, or a little below 1, or anything; "reflected": 2;
+  /// "long-keys": at most 2 over the square of the key's length (head `key_head`). Never more than
+  /// Case::rates, nor than that over the square.
   double replaced(const Coordinates&, int64_t key_head) const;
 
  private:
@@ -58,7 +59,7 @@ class UnitRows {
   /// By what a step along the same row at every token lets a state grow, less one.
   static double growth(int64_t length);
 
-  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, long_, rates_;
+  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, reflected_, long_, rates_;
   double largest_;
   int64_t tokens_, channels_;
   RandomStream random_;

@@ -186,6 +186,18 @@ TEST(UnitRows, AreNearlyOrExactlyTheSameForManyTokensWhereTheyShall) {
   }
 }
 
+/// What a state holds along the one key is turned to and fro: beta = 2, and in rwkv7 b = -2 a.
+TEST(UnitRows, TurnAStateToAndFroAlongOneKeyWhereTheyReflect) {
+  const Keys keys(case_of("reflected", 130, 64));
+  for (int64_t t = 0; t < 130; ++t) {
+    EXPECT_NEAR(keys.dot(0, t), 1, 1e-6);
+    EXPECT_EQ(keys.beta.value(t), 2);
+  }
+  const TensorMap inputs = draw_inputs(case_of("reflected", 130, 64), find_operator("rwkv7"));
+  const Tensor &a = inputs.at("a"), &b = inputs.at("b");
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(b.value(i), -2 * a.value(i));
+}
+
 TEST(UnitRows, OfLongKeysLetNoStateGrow) {
   Case c = case_of("long-keys", 300, 16);
   c.H = 1, c.HV = 2;
