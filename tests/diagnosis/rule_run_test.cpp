@@ -14,10 +14,13 @@ const char* const kHeads = "gated_delta_rule.fused_recurrent/B1/T21/H1/HV2/K4/V2
 const char* const kChannels = "kda.fused_recurrent/B1/T21/H2/K4/V2/fp32/g-fp32/mild:0.5/s4/h0";
 const char* const kBackwards =
     "kda.fused_recurrent/B1/T21/H1/HV2/K4/V2/fp32/g-fp32/mild:0.5/s5/h0/backward/dht";
+const char* const kGeneral = "rwkv7.fused_recurrent/B1/T21/H2/K4/V2/fp32/g-fp32/mild:0.5/s7/h0";
+const char* const kGeneralBackwards =
+    "rwkv7.fused_recurrent/B1/T21/H1/K4/V2/fp32/g-fp32/mild:0.5/s8/h0/backward/dht";
 const char* const kUngated = "delta_rule.fused_recurrent/B2/T20/H2/K4/V2/fp32/none/s6/h0/both/dht";
 
 TEST(RuleRun, UnchangedIsTheOperatorInTilesOfAnySize) {
-  for (const char* token : {kHeads, kChannels, kBackwards, kUngated}) {
+  for (const char* token : {kHeads, kChannels, kBackwards, kUngated, kGeneral, kGeneralBackwards}) {
     test::MutatedRun scene(parse_token(token));
     const FailingRun run = scene.run();
     for (const int64_t tile : {1, 5, 16, 64}) {
@@ -54,6 +57,14 @@ const Row kRows[] = {
     {kHeads, "update-lost-at-tile-edges", "the last token's update does not go on in tiles of 16"},
     {kBackwards, "gradient-without-solve", "dk and dbeta lack what passes through the matrix of tiles of 16"},
     {kBackwards, "solve-transposed", "the inverse enters transposed in tiles of 16, backwards alone"},
+    {kGeneral, "solve-skipped", "updates are not solved for in tiles of 16"},
+    {kGeneral, "solve-transposed", "the inverse enters transposed in tiles of 16"},
+    {kGeneral, "solve-off-by-one", "the token before is not solved for in tiles of 16"},
+    {kGeneral, "solve-decay-shifted", "keys are solved for with the later token's decay in tiles of 16"},
+    {kGeneral, "update-lost-at-tile-edges", "the last token's update does not go on in tiles of 16"},
+    {kGeneralBackwards, "gradient-without-solve",
+     "da and db lack what passes through the matrix of tiles of 16"},
+    {kGeneralBackwards, "solve-transposed", "the inverse enters transposed in tiles of 16, backwards alone"},
     {kHeads, "operand-of-another-head", "beta of another head, 0 for all"},
     {kHeads, "operand-shifted-one-token", "beta of the token before"},
 };

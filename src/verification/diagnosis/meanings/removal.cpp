@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/verification/diagnosis/meanings/general_run.h"
 #include "src/verification/diagnosis/meanings/propose.h"
 #include "src/verification/diagnosis/meanings/rule_run.h"
 
@@ -15,11 +16,15 @@ Variant by_rule(const FailingRun& run, std::string text, const RuleChange& chang
   return {std::move(text), [&run, change] { return evaluate_rule(run, change); }};
 }
 
+bool solves_in_tiles(const FailingRun& run) {
+  return is_delta_rule(run) || is_general_rule(run);
+}
+
 /// The change in tiles of each size that the longest sequence has more tokens than one of, and what it is
 /// where gradients are wrong: of what goes backwards alone, of the states that it is made of too.
 std::vector<Variant> in_tiles(const FailingRun& run, const std::string& text, RuleChange change) {
   std::vector<Variant> v;
-  if (!is_delta_rule(run)) return v;
+  if (!solves_in_tiles(run)) return v;
   int64_t longest = 0;
   for (const auto& [first, length] : run.spans()) longest = std::max(longest, length);
   int64_t all = 0;  // tiles that are the whole sequence are one choice
@@ -140,9 +145,11 @@ std::vector<Variant> solve_cut_short(const FailingRun& run) {
 
 std::vector<Variant> decay_shifted_in_solve(const FailingRun& run) {
   if (run.gates().empty()) return {};
-  RuleChange without, with;
-  without.pairs = PairDecay::without_own, with.pairs = PairDecay::with_earlier;
-  std::vector<Variant> v = in_tiles(run, "keys are solved for without the later token's decay", without);
+  const bool before = is_general_rule(run);  // it reads before its decay
+  RuleChange other, with;
+  other.pairs = before ? PairDecay::with_later : PairDecay::without_own, with.pairs = PairDecay::with_earlier;
+  std::vector<Variant> v = in_tiles(
+      run, fmt::format("keys are solved for {} the later token's decay", before ? "with" : "without"), other);
   append(v, in_tiles(run, "keys are solved for with the earlier token's decay too", with));
   return v;
 }
@@ -157,11 +164,12 @@ std::vector<Variant> gradient_without_solve(const FailingRun& run) {
   RuleChange change;
   change.gradient_of_solve = false, change.in_states = false;
   std::vector<Variant> v;
-  if (!is_delta_rule(run) || !run.backward) return v;
+  if (!solves_in_tiles(run) || !run.backward) return v;
+  const char* const which = is_general_rule(run) ? "da and db" : "dk and dbeta";
   for (const int64_t tile : kTiles) {
     change.tile = tile;
     v.push_back(by_rule(
-        run, fmt::format("dk and dbeta lack what passes through the matrix of tiles of {}", tile), change));
+        run, fmt::format("{} lack what passes through the matrix of tiles of {}", which, tile), change));
   }
   return v;
 }

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
+
+#include "src/verification/diagnosis/meanings/general_run.h"
+#include "src/verification/diagnosis/meanings/rule_slices.h"
 
 namespace assay {
 namespace {
 
-constexpr int64_t kMostTokens = 4096;
-/// Doubles' roundings along a slice, of the values' size.
-constexpr double kOwn = 0x1p-40;
+using namespace rule_slices;
 
-using Rows = std::vector<std::vector<double>>;
-Rows zeros(int64_t rows, int64_t columns) {
-  return Rows(static_cast<size_t>(rows), std::vector<double>(static_cast<size_t>(columns), 0));
-}
+constexpr int64_t kMostTokens = 4096;
 
 /// One sequence and value head; rows are tokens.
 struct RuleSlice {
@@ -23,46 +20,6 @@ struct RuleSlice {
   std::vector<double> beta;
   double scale;
   int64_t T, K, V;
-};
-
-class Reader {
- public:
-  Reader(const FailingRun& run, int64_t first, int64_t length, int64_t sequence, int64_t head)
-      : run_(run), first_(first), length_(length), sequence_(sequence), head_(head) {}
-
-  Rows tokens(const char* name, double absent = 0) const {
-    const auto found = run_.inputs().find(name);
-    if (found == run_.inputs().end()) return Rows(static_cast<size_t>(length_), {absent});
-    const Tensor& x = found->second;
-    const int64_t heads = x.axes[2].size, width = token_width(x) / heads;
-    const int64_t h = head_ / (run_.problem.sizes.HV / heads);
-    Rows y = zeros(length_, width);
-    for (int64_t t = 0; t < length_; ++t)
-      for (int64_t c = 0; c < width; ++c)
-        y[static_cast<size_t>(t)][static_cast<size_t>(c)] = x.value(((first_ + t) * heads + h) * width + c);
-    return y;
-  }
-  Rows state(const char* name) const {
-    const int64_t K = run_.problem.sizes.K, V = run_.problem.sizes.V;
-    Rows y = zeros(K, V);
-    const auto found = run_.inputs().find(name);
-    if (found == run_.inputs().end()) return y;
-    const int64_t at = (sequence_ * heads_of_values(found->second) + head_) * K * V;
-    for (int64_t i = 0; i < K * V; ++i)
-      y[static_cast<size_t>(i / V)][static_cast<size_t>(i % V)] = found->second.value(at + i);
-    return y;
-  }
-
- private:
-  static int64_t token_width(const Tensor& x) {
-    int64_t width = 1;
-    for (size_t a = 2; a < x.axes.size(); ++a) width *= x.axes[a].size;
-    return width;
-  }
-  static int64_t heads_of_values(const Tensor& x) { return x.axes[1].size; }
-
-  const FailingRun& run_;
-  int64_t first_, length_, sequence_, head_;
 };
 
 RuleSlice slice_of(const FailingRun& run, int64_t first, int64_t length, int64_t sequence, int64_t head) {
@@ -78,32 +35,6 @@ RuleSlice slice_of(const FailingRun& run, int64_t first, int64_t length, int64_t
     for (int64_t c = 0; c < s.K; ++c) e.push_back(std::exp(g[g.size() == 1 ? 0 : static_cast<size_t>(c)]));
   }
   return s;
-}
-
-void decay(Rows& S, const std::vector<double>& e) {
-  for (size_t c = 0; c < S.size(); ++c)
-    for (double& x : S[c]) x *= e[c];
-}
-void add(Rows& S, const std::vector<double>& x, const std::vector<double>& columns, double factor) {
-  for (size_t c = 0; c < S.size(); ++c)
-    for (size_t j = 0; j < columns.size(); ++j) S[c][j] += factor * x[c] * columns[j];
-}
-std::vector<double> read(const std::vector<double>& x, const Rows& S) {
-  std::vector<double> y(S[0].size(), 0);
-  for (size_t c = 0; c < S.size(); ++c)
-    for (size_t j = 0; j < y.size(); ++j) y[j] += x[c] * S[c][j];
-  return y;
-}
-std::vector<double> times(const Rows& S, const std::vector<double>& x) {
-  std::vector<double> y(S.size(), 0);
-  for (size_t c = 0; c < S.size(); ++c)
-    for (size_t j = 0; j < x.size(); ++j) y[c] += S[c][j] * x[j];
-  return y;
-}
-double dot(const std::vector<double>& x, const std::vector<double>& y) {
-  double sum = 0;
-  for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
 }
 
 /// A tile: its matrix, and the states that its tokens find, with the updates of the tile's own and without.
@@ -230,60 +161,6 @@ class RuleRun {
   std::vector<Tile> tiles_;
 };
 
-/// Where rows of a slice lie in an output, added up there.
-class Results {
- public:
-  explicit Results(const FailingRun& run) : run_(run) {}
-
-  void add_tokens(const std::string& name, const Rows& rows, int64_t first, int64_t head) {
-    const ReferenceOutput* right = run_.expected(name);
-    if (!right) return;
-    const int64_t heads = right->axes[2].size, h = head / (run_.problem.sizes.HV / heads);
-    int64_t width = 1;
-    for (size_t a = 3; a < right->axes.size(); ++a) width *= right->axes[a].size;
-    std::vector<double>& to = start(name, *right);
-    for (size_t t = 0; t < rows.size(); ++t)
-      for (size_t c = 0; c < rows[t].size(); ++c) {
-        const int64_t channel = std::min(static_cast<int64_t>(c), width - 1);  // one gate takes all
-        to[static_cast<size_t>(((first + static_cast<int64_t>(t)) * heads + h) * width + channel)] +=
-            rows[t][c];
-      }
-  }
-  void add_state(const std::string& name, const Rows& S, int64_t sequence, int64_t head) {
-    const ReferenceOutput* right = run_.expected(name);
-    if (!right) return;
-    std::vector<double>& to = start(name, *right);
-    size_t at = static_cast<size_t>(sequence * right->axes[1].size + head) * S.size() * S[0].size();
-    for (const auto& row : S)
-      for (double x : row) to[at++] += x;
-  }
-  Prediction prediction() const {
-    Prediction p;
-    for (const auto& [name, mid] : mids_) {
-      const ReferenceOutput& right = *run_.expected(name);
-      double largest = 0;
-      for (double x : mid) largest = std::fmax(largest, std::fabs(x));
-      PredictedOutput& out = p[name];
-      out.mid = mid;
-      for (size_t i = 0; i < mid.size(); ++i) {
-        const double own = kOwn * (largest + right.companion[i]);
-        out.bound.push_back(run_.is_on_reals(name) ? own : own + right.bound[i]);
-      }
-    }
-    return p;
-  }
-
- private:
-  std::vector<double>& start(const std::string& name, const ReferenceOutput& right) {
-    std::vector<double>& to = mids_[name];
-    to.resize(right.mid.size(), 0);
-    return to;
-  }
-
-  const FailingRun& run_;
-  std::map<std::string, std::vector<double>> mids_;
-};
-
 }  // namespace
 
 RuleSquare inverse_of_one_plus(const RuleSquare& L) {
@@ -297,14 +174,18 @@ RuleSquare inverse_of_one_plus(const RuleSquare& L) {
   return X;
 }
 
+bool is_small_rule(const FailingRun& run) {
+  const Sizes& s = run.problem.sizes;
+  return s.B * s.T * s.HV <= kMostTokens && s.K > 0 && s.V > 0;
+}
+
 bool is_delta_rule(const FailingRun& run) {
   const bool rates = run.argument("beta") != nullptr && run.argument("k") != nullptr;
-  const Sizes& s = run.problem.sizes;
-  const bool small = s.B * s.T * s.HV <= kMostTokens && s.K > 0 && s.V > 0;
-  return rates && small && run.inputs().count("beta_v") == 0;
+  return rates && is_small_rule(run) && run.inputs().count("beta_v") == 0;
 }
 
 std::optional<Prediction> evaluate_rule(const FailingRun& run, const RuleChange& change) {
+  if (is_general_rule(run)) return evaluate_general(run, change);
   Results results(run);
   int64_t sequence = 0;
   for (const auto& [first, length] : run.spans()) {

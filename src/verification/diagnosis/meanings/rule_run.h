@@ -20,8 +20,9 @@ struct RuleSquare {
   double operator()(int64_t i, int64_t j) const { return values[static_cast<size_t>(i * n + j)]; }
 };
 
-/// Which tokens' decays lie between a key and a later one of its tile.
-enum class PairDecay { right, without_own, with_earlier };
+/// Which tokens' decays lie between a key and a later one of its tile: without the later token's, with the
+/// earlier one's too; of a rule that reads before it decays with the later one's.
+enum class PairDecay { right, without_own, with_earlier, with_later };
 
 /// What is otherwise than the operator says.
 struct RuleChange {
@@ -42,6 +43,8 @@ RuleSquare inverse_of_one_plus(const RuleSquare& L);
 
 /// Is it such a rule, with one rate per head, and small enough?
 bool is_delta_rule(const FailingRun&);
+bool is_small_rule(const FailingRun&);
+/// Of such a rule, or of the general one (general_run.h).
 std::optional<Prediction> evaluate_rule(const FailingRun&, const RuleChange&);
 
 }  // namespace assay
