@@ -73,7 +73,10 @@ std::string reason(const Verification& v) {
                : "no trap, nothing but finite values made";
   if (v.program) return "every output agrees with what was expected";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
-  return fmt::format("every element is within its proved bound{}{}", peer,
+  const auto by_formula = [](const OutputComparison& o) { return o.by_formula > 0; };
+  const bool some = std::any_of(v.outputs.begin(), v.outputs.end(), by_formula);
+  return fmt::format("every element is within its proved bound{}{}{}",
+                     some ? ", or where none is finite right by its formula" : "", peer,
                      v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");
 }
 

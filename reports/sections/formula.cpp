@@ -79,6 +79,11 @@ void print_formula(const Console& console, const Verification& v, size_t) {
   if (const int64_t unjudged = v.formula->unjudged(); unjudged > 0 && !v.formula->loss.empty())
     console.line(fmt::format("  of {} elements the formula is not judged: no shadow follows {}", unjudged,
                              v.formula->loss));
+  for (const OutputComparison& o : v.outputs)
+    if (o.by_formula > 0)
+      console.line(
+          fmt::format("  {} of {} elements of {} have no finite bound: the formula alone decides them",
+                      o.by_formula, o.elements, o.name));
   const FormulaOutput* worst = nullptr;
   for (const FormulaOutput& o : v.formula->outputs)
     if (o.violation > 0 &&

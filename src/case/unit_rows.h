@@ -22,8 +22,8 @@ class UnitRows {
   void units(const Coordinates& first, int64_t count, double* out) const;
   /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
   /// one token of 64 every channel has a rate of its own. Values "reflected": a rate of 2; "growing": along
-  /// the unit row, so that a state grows by 2^40 in the longest sequence there can be. `length`: tokens of the
-  /// sequence.
+  /// the unit row, so that a state grows by 2^40 in the longest sequence there can be. `length`: tokens of
+  /// the sequence.
   double opposed(const Coordinates&, int64_t length) const;
   /// Element of a key that is read with and written with: the unit row. Values "growing": a little longer, so
   /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as

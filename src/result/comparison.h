@@ -60,6 +60,8 @@ struct OutputComparison {
   double max_ratio = 0;  ///< error / bound
   /// Tightness: the output's own rounding removed from error and bound.
   double max_tightness = 0;
+  /// Of `ok`: no bound follows these, and the formula decided (verify.cpp); in no maximum, nor the histogram.
+  int64_t by_formula = 0;
   std::string undecided_reason;         ///< the reference's, where it could not narrow an enclosure
   double max_relative_bound = 0;        ///< bound without output rounding and underflow / companion, largest
   double max_enclosure = 0;             ///< radius / bound, largest
@@ -80,6 +82,8 @@ void fields(Io& io, OutputComparison& x) {
   ASSAY_FIELD(nonfinite);
   ASSAY_FIELD(wrong_class);
   ASSAY_FIELD(undecided);
+  ASSAY_LATER(by_formula,
+              "of ok: elements whose bound is infinite, so that the formula alone decided; in no maximum");
   ASSAY_FIELD(undecided_reason, "why an enclosure stayed wide");
   ASSAY_FIELD(worst);
   ASSAY_FIELD(max_ratio);

@@ -34,6 +34,14 @@ TEST(PrintVerification, APassSaysWhatItRestsOnTheCaseAndHowToRepeatIt) {
       << text;
 }
 
+TEST(PrintVerification, WhatTheFormulaAloneDecidedIsNotSaidToBeWithinABound) {
+  json v = test::passed_verification();
+  v["outputs"][0]["by_formula"] = 3;
+  EXPECT_TRUE(text_of(v).starts_with(
+      "PASS  every element is within its proved bound, or where none is finite right by its formula\n"))
+      << text_of(v);
+}
+
 TEST(PrintVerification, AFindingNamesEveryFaultOnItsFirstLine) {
   json v = test::nan_verification();
   const auto first = [&] { return text_of(v).substr(0, text_of(v).find('\n')); };

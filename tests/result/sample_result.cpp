@@ -17,6 +17,7 @@ json output(const std::string& name, std::vector<std::pair<std::string, int64_t>
                    {"nonfinite", 0},
                    {"wrong_class", 0},
                    {"undecided", 0},
+                   {"by_formula", 0},
                    {"undecided_reason", ""},
                    {"max_ratio", 0.3139},
                    {"max_tightness", 0.0523},

@@ -64,6 +64,20 @@ TEST(FormulaVerdict, ACopyOfNoBytesBringsZerosWithoutErrors) {
   EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
 }
 
+/// One key, a rate of 2: roundings may all conspire, and an arithmetic within the declared one overflows
+/// (tests/kernels/delta/repeated_key_test.cpp), so that in the end no bound is finite. A formula that is
+/// wrong by a thousandth is found all the same, and what nobody judged stays open.
+TEST(FormulaVerdict, WhereNoBoundIsFiniteItDecides) {
+  const std::string token = "delta_rule.chunk/B1/T900/H1/K1/V1/bf16/g-fp32/none/v-reflected/s1";
+  const Verification v = judged(token, find_kernel("delta_rule.chunk"), kAlways);
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
+  EXPECT_GT(v.outputs.front().by_formula, 100);
+  EXPECT_EQ(v.outputs.front().undecided, 0);
+  EXPECT_EQ(judged(token, find_kernel("delta_rule.chunk"), 0).verdict, Verdict::undecided);
+  const Verification wrong = judged(token, scaled_kernel("delta_rule.chunk", 1.001f), kAlways);
+  EXPECT_EQ(wrong.cause, "formula/o");
+}
+
 TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {
   for (const std::string token : kTokens) {
     const std::string name = token.substr(0, token.find('/'));

@@ -10,9 +10,9 @@
 namespace assay {
 
 /// Judges `got` against the reference. Axes must agree. `judged`: the elements to judge, by flat number;
-/// null: all.
+/// null: all. `unbounded`: where only the bound is infinite, finite values are taken (`by_formula`).
 OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
-                                const std::vector<uint8_t>* judged = nullptr);
+                                const std::vector<uint8_t>* judged = nullptr, bool unbounded = false);
 
 /// Number of elements whose bits differ, all NaN taken as equal; the first such element in `first`.
 int64_t differing_elements(const Tensor& a, const Tensor& b, int64_t* first = nullptr);

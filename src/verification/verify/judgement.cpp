@@ -137,6 +137,20 @@ std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMa
   return exact;
 }
 
+void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verification& v) {
+  if (!v.formula || run.written) return;
+  constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
+  for (OutputComparison& o : v.outputs) {
+    const FormulaOutput* const formula = v.formula->output(o.name);
+    if (o.undecided == 0 || !formula || formula->judged < formula->elements || formula->violation > 0 ||
+        !(formula->max_allowed <= kNarrow))
+      continue;
+    for (const ReferenceOutput& expected : judged.reference.outputs)
+      if (expected.name == o.name)
+        o = compare_output(run.outcome.outputs.at(o.name), expected, nullptr, true);
+  }
+}
+
 void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,
                      const VerifyOptions& options, Verification& v) {
   const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();

@@ -24,6 +24,10 @@ Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const 
 std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&,
                                           const Judgement&, const VerifyOptions&, Verification&);
 
+/// Elements that only lack a finite bound, of outputs whose formula is right in every element, and judged so
+/// finely that it decides: the formula's verdict is theirs.
+void settle_by_formula(const ProgramRun&, const Judgement&, Verification&);
+
 /// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
 /// what all verdicts together would have seen.
 void judge_roundings(const Claim&, const ProgramRun&, const Judgement&, const VerifyOptions&, Verification&);

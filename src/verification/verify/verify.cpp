@@ -52,8 +52,11 @@ VerifyOptions longer_formula(VerifyOptions options) {
 
 bool formula_would_decide(const Verification& v, const VerifyOptions& options) {
   const auto inconclusive = [](const PowerOutput& output) { return output.inconclusive; };
-  return v.power && std::any_of(v.power->outputs.begin(), v.power->outputs.end(), inconclusive) &&
-         v.formula && !v.formula->skipped.empty() && v.lane_instructions <= options.formula_instructions;
+  const auto undecided = [](const OutputComparison& output) { return output.undecided > 0; };
+  const bool open = std::any_of(v.outputs.begin(), v.outputs.end(), undecided) ||
+                    (v.power && std::any_of(v.power->outputs.begin(), v.power->outputs.end(), inconclusive));
+  return open && v.formula && !v.formula->skipped.empty() &&
+         v.lane_instructions <= options.formula_instructions;
 }
 
 /// Where a finding comes from: a slice, origins, named causes.
@@ -127,6 +130,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   triage_program(program, inputs, run, options, v);
   decide(v);
   excuse_growth(resolved, inputs, v);
+  if (v.verdict == Verdict::undecided) settle_by_formula(run, judged, v), decide(v);
 
   if (!program.blocks.empty()) {
     if (options.diagnose && v.verdict == Verdict::finding) {
