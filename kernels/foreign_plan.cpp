@@ -299,6 +299,8 @@ std::string refusal(const ForeignKernel& foreign, const ResolvedCase& c) {
   const std::vector<LaunchEntry> launches = launches_for(foreign, c.direction);
   if (!c.case_.cu_seqlens.empty() && !passes(launches, "cu_seqlens"))
     return "takes no packed sequences: no launch is given cu_seqlens";
+  if (!plan.formula && c.case_.values == "exact")
+    return "takes no exact values: its plan rounds inputs (\"formula\": false)";
   for (const SizedArgument& input : c.inputs)
     if (!passes(launches, input.spec.name))
       return fmt::format("takes no {}: no launch is given it", input.spec.name);

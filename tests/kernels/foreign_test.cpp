@@ -128,6 +128,8 @@ TEST(ForeignKernel, RefusesTheCasesThatItsPlanCannotRun) {
   packed.B = 1, packed.cu_seqlens = {0, 100};
   Case with_state = small_case();
   with_state.initial_state = true;
+  Case exact = small_case();
+  exact.values = "exact", exact.decay = "none";
   struct Row {
     const char* patch;
     Case c;
@@ -142,6 +144,7 @@ TEST(ForeignKernel, RefusesTheCasesThatItsPlanCannotRun) {
        "takes no g"},
       {R"([{"op": "add", "path": "/accepts", "value": "K % 16 == 0"}])", small_case(),
        "accepts only cases where K % 16 == 0"},
+      {R"([{"op": "add", "path": "/formula", "value": false}])", exact, "takes no exact values"},
   };
   for (const Row& row : rows) {
     const Kernel kernel = load_patched(json::parse(row.patch));
@@ -150,6 +153,16 @@ TEST(ForeignKernel, RefusesTheCasesThatItsPlanCannotRun) {
     EXPECT_THROW(plan_of(kernel, row.c), BadInput);
     EXPECT_EQ(load_foreign_kernel(kPtx, kPlan).refuses(resolved(row.c)), "") << row.patch;
   }
+}
+
+TEST(ForeignKernel, LimitsAndWhatIsJudgedAreThePlans) {
+  const Kernel kernel = load_patched(json::parse(R"([{"op": "add", "path": "/limits/rate_max", "value": 1},
+                      {"op": "add", "path": "/formula", "value": false}])"));
+  EXPECT_EQ(kernel.limits.rate_max, 1);
+  EXPECT_FALSE(kernel.has_formula);
+  const Kernel plain = load_foreign_kernel(kPtx, kPlan);
+  EXPECT_EQ(plain.limits.rate_max, 2);
+  EXPECT_TRUE(plain.has_formula);
 }
 
 TEST(ForeignKernel, StridesOfViewsAreKnownWhereThePlanReadsThem) {
