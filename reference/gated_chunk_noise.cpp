@@ -323,14 +323,17 @@ void GatedChunkNoise::pair_gradients(int64_t t, int64_t j, const float* w, const
   sampled_loops().pair(pair);
 }
 
-/// Terms of dg that cross a chunk's end: from a state before it to a token of it, from a token of it to
-/// what is after it, and over the whole of it.
+/// Terms of dg that cross a chunk's end.
 void GatedChunkNoise::gates_across(const SampledState& S, const SampledState& G, Gradients& y) const {
+  const StateEnds ends{S, G, do_, v_, q_, k_, of_.scale};
   if (of_.amplitudes.dg > 0)
-    across(S, G, chunk_.copied(S, NoiseSource::state_copy, of_.amplitudes.dg),
-           chunk_.copied(G, NoiseSource::adjoint_copy, of_.amplitudes.dg), std::sqrt(0.5f), y.dg.near);
-  if (of_.noisy_S() || of_.noisy_G())
-    across(S, G, S.noise, G.noise, 1, y.dg.far), across(S, G, S.common, G.common, 1, y.dg.common);
+    chunk_.gates_across(ends, chunk_.copied(S, NoiseSource::state_copy, of_.amplitudes.dg),
+                        chunk_.copied(G, NoiseSource::adjoint_copy, of_.amplitudes.dg), std::sqrt(0.5f),
+                        y.dg.near);
+  if (of_.noisy_S() || of_.noisy_G()) {
+    chunk_.gates_across(ends, S.noise, G.noise, 1, y.dg.far);
+    chunk_.gates_across(ends, S.common, G.common, 1, y.dg.common);
+  }
   // Here y.dq and y.dk hold the squares of what crosses the chunk's ends. Sums that end inside are left
   // in: more.
   for (int64_t c = 0; c < of_.K; ++c) {
@@ -344,29 +347,6 @@ void GatedChunkNoise::gates_across(const SampledState& S, const SampledState& G,
       y.dg.squares[key(t + 1, c)] += y.dk.squares[key(t, c)] * k * k;
     }
     y.dg.squares[key(0, c)] += over * whole * whole + reads;
-  }
-}
-
-/// Where the states differ by these; both at once where a term takes one of each.
-template <typename Number>
-void GatedChunkNoise::across(const SampledState& S, const SampledState& G, const std::vector<Number>& of_S,
-                             const std::vector<Number>& of_G, float both, std::vector<Number>& dg) const {
-  std::vector<Number> reads(q_.size()), writes(q_.size());
-  chunk_.contract(of_S, do_, chunk_.into(), of_.scale, reads);
-  chunk_.contract(of_G, v_, chunk_.after(), 1, writes);
-  for (int64_t c = 0; c < of_.K; ++c) {
-    Number over = {};
-    for (int64_t v = 0; v < of_.V; ++v) {
-      const auto i = static_cast<size_t>(c * of_.V + v);
-      over += of_S[i] * G.value[i] + of_G[i] * S.value[i];
-    }
-    dg[key(0, c)] += over * (both * chunk_.whole()[static_cast<size_t>(c)]);
-    for (int64_t t = 0; t < tokens_; ++t) {
-      const Number read = reads[key(t, c)] * q_[key(t, c)], written = writes[key(t, c)] * k_[key(t, c)];
-      const int64_t end = of_.x.exclusive() ? t : t + 1;
-      dg[key(0, c)] += read, dg[key(end, c)] -= read;
-      dg[key(t + 1, c)] += written;
-    }
   }
 }
 

@@ -88,9 +88,6 @@ class GatedChunkNoise {
   void add_pairs(Gradients&) const;
   void pair_gradients(int64_t t, int64_t j, const float* w, const ScoreRow& of_values, Gradients&) const;
   void gates_across(const SampledState& S, const SampledState& G, Gradients& y) const;
-  template <typename Number>
-  void across(const SampledState& S, const SampledState& G, const std::vector<Number>& of_S,
-              const std::vector<Number>& of_G, float both, std::vector<Number>& dg) const;
   void visit_gates(SampledRows& dg) const;
 
   const GatedNoiseModel& of_;

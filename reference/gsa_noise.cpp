@@ -360,15 +360,15 @@ class GsaNoise {
     }
   }
 
-  /// Terms of dg that cross a chunk's end: from a state before it to a token of it, from a token of it to
-  /// what is after it, and over the whole of it.
+  /// Terms of dg that cross a chunk's end.
   void gates_across(const Pass& pass, const SampledState& S, const SampledState& G, const Made& x,
                     SampledRows& dg) const {
+    const StateEnds ends{S, G, pass.d, pass.c, x.value, s_, pass.scale};
     if (amplitudes_.dg > 0)
-      across(pass, chunk_.copied(S, pass.copy, amplitudes_.dg),
-             chunk_.copied(G, pass.adjoint_copy, amplitudes_.dg), S, G, x, std::sqrt(0.5f), dg.near);
-    across(pass, S.noise, G.noise, S, G, x, 1, dg.far);
-    across(pass, S.common, G.common, S, G, x, 1, dg.common);
+      chunk_.gates_across(ends, chunk_.copied(S, pass.copy, amplitudes_.dg),
+                          chunk_.copied(G, pass.adjoint_copy, amplitudes_.dg), std::sqrt(0.5f), dg.near);
+    chunk_.gates_across(ends, S.noise, G.noise, 1, dg.far);
+    chunk_.gates_across(ends, S.common, G.common, 1, dg.common);
     const auto size = static_cast<size_t>(tokens_ * M_);
     Floats value(size), reads(size), writes(size), moved(size);
     chunk_.contract(S.value, pass.d, chunk_.into(), pass.scale, value);
@@ -393,31 +393,6 @@ class GsaNoise {
       }
     }
   }
-  /// Where the states differ by these; `both`: a term takes one of each.
-  template <typename Number>
-  void across(const Pass& pass, const std::vector<Number>& of_S, const std::vector<Number>& of_G,
-              const SampledState& S, const SampledState& G, const Made& x, float both,
-              std::vector<Number>& dg) const {
-    const auto size = static_cast<size_t>(tokens_ * M_);
-    std::vector<Number> reads(size), writes(size);
-    chunk_.contract(of_S, pass.d, chunk_.into(), pass.scale, reads);
-    chunk_.contract(of_G, pass.c, chunk_.after(), 1, writes);
-    for (int64_t m = 0; m < M_; ++m) {
-      Number over = {};
-      for (int64_t v = 0; v < pass.columns; ++v) {
-        const auto i = static_cast<size_t>(m * pass.columns + v);
-        over += of_S[i] * G.value[i] + of_G[i] * S.value[i];
-      }
-      dg[slot(0, m)] += over * (both * chunk_.whole()[static_cast<size_t>(m)]);
-      for (int64_t t = 0; t < tokens_; ++t) {
-        const size_t i = slot(t, m);
-        const Number read = reads[i] * x.value[i];
-        dg[slot(0, m)] += read, dg[slot(t + 1, m)] -= read;
-        dg[slot(t + 1, m)] += writes[i] * s_[i];
-      }
-    }
-  }
-
   /// Summed up over the tokens.
   void visit_gates(SampledRows& dg) const {
     const auto M = static_cast<size_t>(M_), size = static_cast<size_t>(tokens_ * M_);

@@ -285,4 +285,30 @@ SampledState transposed(const SampledState& S) {
   return y;
 }
 
+template <typename Number>
+void SampledChunk::gates_across(const StateEnds& ends, const std::vector<Number>& of_S,
+                                const std::vector<Number>& of_G, float both, std::vector<Number>& dg) const {
+  std::vector<Number> reads(ends.x.size()), writes(ends.y.size());
+  contract(of_S, ends.d, into_, ends.scale, reads);
+  contract(of_G, ends.c, after_, 1, writes);
+  const int64_t columns = ends.S.columns;
+  for (int64_t c = 0; c < rows_; ++c) {
+    Number over = {};
+    for (int64_t v = 0; v < columns; ++v) {
+      const auto i = static_cast<size_t>(c * columns + v);
+      over += of_S[i] * ends.G.value[i] + of_G[i] * ends.S.value[i];
+    }
+    dg[at(0, c)] += over * (both * whole_[static_cast<size_t>(c)]);
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const Number read = reads[at(t, c)] * ends.x[at(t, c)], written = writes[at(t, c)] * ends.y[at(t, c)];
+      dg[at(0, c)] += read, dg[at(exclusive_ ? t : t + 1, c)] -= read;
+      dg[at(t + 1, c)] += written;
+    }
+  }
+}
+template void SampledChunk::gates_across(const StateEnds&, const std::vector<Lanes>&,
+                                         const std::vector<Lanes>&, float, std::vector<Lanes>&) const;
+template void SampledChunk::gates_across(const StateEnds&, const std::vector<float>&,
+                                         const std::vector<float>&, float, std::vector<float>&) const;
+
 }  // namespace assay

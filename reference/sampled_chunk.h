@@ -88,6 +88,15 @@ struct ChunkOperand {
   bool wide = false;             ///< x has more digits than the format: rounded also where nothing scales it
 };
 
+/// What passes a chunk by way of states: token t reads x_t (S d_t) scale from the state before the chunk, and
+/// y_t (G c_t) of what comes after it is its write's.
+struct StateEnds {
+  const SampledState &S, &G;
+  const std::vector<float>&d, &c;  ///< tokens x columns of the states
+  const std::vector<float>&x, &y;  ///< tokens x rows
+  float scale;
+};
+
 class SampledChunk {
  public:
   SampledChunk(const Slice&, int64_t rows, double u);
@@ -142,6 +151,12 @@ class SampledChunk {
   /// The squares of the terms that it adds up, from those of the state's.
   void contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
                         const std::vector<float>& weights, float scale, std::vector<float>& y) const;
+  /// Where states differ by of_S and of_G, terms of the gates' gradients that cross the chunk's ends: from a
+  /// state before it to a token of it, from a token of it to what is after it, and over the whole of it.
+  /// Added up over the tokens, dg ((tokens + 1) x rows) are the gradients. `both`: a term takes one of each.
+  template <typename Number>
+  void gates_across(const StateEnds&, const std::vector<Number>& of_S, const std::vector<Number>& of_G,
+                    float both, std::vector<Number>& dg) const;
 
   /// Calls row(t, count, weights) for every token of the chunk with how many tokens 0 .. count - 1 its terms
   /// cross decays from (itself among them, but where the readout is exclusive) and the decay of each row in
