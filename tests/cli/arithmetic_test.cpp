@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 
 namespace assay {
-namespace {
+namespace arithmetic_test {
 
 constexpr const char* kText = R"(.version 8.0
 .target sm_90
@@ -62,5 +62,5 @@ TEST(Arithmetic, WhatCannotBeReadIsOneLine) {
   }
 }
 
-}  // namespace
+}  // namespace arithmetic_test
 }  // namespace assay

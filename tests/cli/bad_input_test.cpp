@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 
 namespace assay {
-namespace {
+namespace bad_input_test {
 
 namespace fs = std::filesystem;
 
@@ -259,7 +259,7 @@ TEST(BadInput, ALockedDatabaseIsRefusedBeforeTheRun) {
 }
 
 /// Files may grow to 100 KiB only, as on a disk that is nearly full. Two findings' documents do not fit.
-TEST(BadInput, AFullDiskLosesNoFindingOnTheConsole) {
+TEST(BadInputCampaign, AFullDiskLosesNoFindingOnTheConsole) {
   const ScratchFolder here;
   const std::string run = "fuzz hgrn.fused_recurrent@U1 --backend vm --cases 10 --seed 1 --db ";
   run_assay(run + "''", here);  // compiles the patched kernel, whose PTX would not fit either
@@ -273,5 +273,5 @@ TEST(BadInput, AFullDiskLosesNoFindingOnTheConsole) {
   EXPECT_NE(ran.out.find("assay replay hgrn.fused_recurrent@U1/"), std::string::npos) << ran.out;
 }
 
-}  // namespace
+}  // namespace bad_input_test
 }  // namespace assay

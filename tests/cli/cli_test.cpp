@@ -325,7 +325,7 @@ TEST(Cli, OneRunFuzzesSeveralKernelsOfOnesOwnAndOurs) {
   EXPECT_NE(few.out.find("inconclusive"), std::string::npos) << few.out;
 }
 
-TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
+TEST(CliCampaign, ACleanCasePassesForEveryKernelAndFormat) {
   const ScratchFolder here;
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
     for (const char* dtype : {"bf16", "fp16", "fp32"}) {
@@ -406,7 +406,7 @@ TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
   EXPECT_EQ(document.at("ended_early"), "interrupted");
 }
 
-TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
+TEST(CliCampaign, OneThatTriedNothingIsNoPass) {
   const ScratchFolder here;
   const std::string examples = std::string(ASSAY_SOURCE_DIR) + "/examples/strangers_gla/plan.json",
                     ptx = std::string(ASSAY_SOURCE_DIR) + "/tests/data/gla_naive.ptx";
@@ -443,7 +443,7 @@ TEST(Cli, ZerosForAnAbsentInputTakeNoMemoryWhereOnlyBlocksRun) {
   EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
 }
 
-TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {
+TEST(CliCampaign, OneOverDefectsGoesOnWhereItsFileEnds) {
   const ScratchFolder here;
   const std::string campaign = "defects hgrn.fused_recurrent@U1 --backend vm --cases 30 --json d.json";
   const Ran first = run_assay(campaign, here), again = run_assay(campaign, here);

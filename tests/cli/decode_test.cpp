@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 
 namespace assay {
-namespace {
+namespace decode_test {
 
 constexpr const char* kText = R"(.version 8.0
 .target sm_90
@@ -107,5 +107,5 @@ TEST(Decode, OpensFatBinaries) {
   }
 }
 
-}  // namespace
+}  // namespace decode_test
 }  // namespace assay

@@ -16,7 +16,7 @@ nlohmann::json findings_in(const ScratchFolder& here, const std::string& file) {
   return nlohmann::json::parse(read_file(here / file)).at("findings");
 }
 
-TEST(FindingOptions, AFindingFailsTheRunUnlessItsKindIsLeftOut) {
+TEST(FindingOptionsCampaign, AFindingFailsTheRunUnlessItsKindIsLeftOut) {
   const ScratchFolder here;
   const Ran all = run_assay(kRun + std::string("--json x.json"), here);
   ASSERT_EQ(all.status, 1) << all.err;
@@ -44,7 +44,7 @@ TEST(FindingOptions, AFindingFailsTheRunUnlessItsKindIsLeftOut) {
   }
 }
 
-TEST(FindingOptions, AKnownFindingIsListedAndDoesNotFailTheRun) {
+TEST(FindingOptionsCampaign, AKnownFindingIsListedAndDoesNotFailTheRun) {
   const ScratchFolder here;
   ASSERT_EQ(run_assay(kRun + std::string("--json known.json"), here).status, 1);
   const Ran again = run_assay(kRun + std::string("--json x.json --baseline known.json"), here);

@@ -11,7 +11,7 @@
 #include "tests/cli/program.h"
 
 namespace assay {
-namespace {
+namespace inspect_test {
 
 using Shape = std::vector<int64_t>;
 
@@ -232,5 +232,5 @@ TEST(Inputs, AnOverflowThatTheirGateCausesIsTracedToThem) {
   expect_parts(ran, 1, {"exp-overflow", "and gave inf because g[b=0,t=1,h=0,k=", "] = -10000"});
 }
 
-}  // namespace
+}  // namespace inspect_test
 }  // namespace assay

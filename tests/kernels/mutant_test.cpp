@@ -69,7 +69,7 @@ TEST(Mutant, CopiesOfViewsAreChangedToo) {
   EXPECT_NE(*plan.modules.back().ptx, *gather.ptx);
 }
 
-TEST(Mutant, EveryKernelHasItsModules) {
+TEST(MutantCampaign, EveryKernelHasItsModules) {
   for (const Kernel& kernel : kernels()) {
     Case c = small();
     c.H = 2, c.K = 8;

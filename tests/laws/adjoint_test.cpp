@@ -8,7 +8,7 @@
 #include "tests/laws/operator_laws.h"
 
 namespace assay {
-namespace {
+namespace adjoint_test {
 
 const char* const kDecays[] = {"absent", "none",  "near-one", "logsigmoid",
                                "strong", "reset", "ladder",   "extreme"};
@@ -50,5 +50,5 @@ TEST(Adjoint, and_outputs_of_a_run_split_and_resumed_are_those_of_the_whole_run)
       }
 }
 
-}  // namespace
+}  // namespace adjoint_test
 }  // namespace assay

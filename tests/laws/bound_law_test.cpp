@@ -9,7 +9,7 @@
 #include "tests/laws/operator_laws.h"
 
 namespace assay {
-namespace {
+namespace bound_law_test {
 
 const char* const kDecays[] = {"absent", "none",  "near-one", "logsigmoid",
                                "strong", "reset", "ladder",   "extreme"};
@@ -70,5 +70,5 @@ TEST(BoundLaw, of_a_thousandth_of_the_true_errors_is_seen_to_fail_for_every_oper
   }
 }
 
-}  // namespace
+}  // namespace bound_law_test
 }  // namespace assay

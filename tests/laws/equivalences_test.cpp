@@ -8,7 +8,7 @@
 #include "tests/reference/random_problem.h"
 
 namespace assay {
-namespace {
+namespace equivalences_test {
 
 ReferenceResult evaluate(const char* op, const RandomProblem& p) {
   return find_operator(op).evaluate(p.problem);
@@ -283,5 +283,5 @@ TEST(Equivalence, every_linear_readout_obeys_eulers_identity_token_by_token) {
   }
 }
 
-}  // namespace
+}  // namespace equivalences_test
 }  // namespace assay

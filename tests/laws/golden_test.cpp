@@ -9,7 +9,7 @@
 #include "src/base/numerics/multiprecision.h"
 
 namespace assay {
-namespace {
+namespace golden_test {
 
 using Exact = Mpfr<100>;
 using nlohmann::json;
@@ -165,5 +165,5 @@ TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
   }
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace assay

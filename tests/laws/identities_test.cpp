@@ -9,7 +9,7 @@
 #include "tests/reference/random_problem.h"
 
 namespace assay {
-namespace {
+namespace identities_test {
 
 const Operator* current = nullptr;
 
@@ -330,5 +330,5 @@ TEST(Identity, P14_after_a_reset_the_past_is_forgotten) {
                               });
 }
 
-}  // namespace
+}  // namespace identities_test
 }  // namespace assay

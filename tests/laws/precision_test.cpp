@@ -5,7 +5,7 @@
 #include "tests/reference/random_problem.h"
 
 namespace assay {
-namespace {
+namespace precision_test {
 
 /// Elements whose enclosures do not meet.
 int64_t apart(const ReferenceResult& a, const ReferenceResult& b) {
@@ -53,5 +53,5 @@ TEST(Precision, of_double_and_of_double_double_give_enclosures_that_meet_for_eve
     }
 }
 
-}  // namespace
+}  // namespace precision_test
 }  // namespace assay

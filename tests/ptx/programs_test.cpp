@@ -13,7 +13,7 @@
 #include "src/base/vm/machine.h"
 
 namespace assay {
-namespace {
+namespace programs_test {
 
 std::shared_ptr<const std::string> text() {
   static const auto made = [] {
@@ -107,5 +107,5 @@ TEST(Programs, AreRefusedByTheNameOfWhatIsMissing) {
   }
 }
 
-}  // namespace
+}  // namespace programs_test
 }  // namespace assay

@@ -45,7 +45,7 @@ TEST(FaultLocationCampaign, OfACauseThatIsNamedTheDependencesAreEvidence) {
 }
 
 /// j <= i + 1 for j <= i: the mutant that compares with the other edge is right.
-TEST(FaultLocation, ALineThatAChangedInstructionRepairsIsNamedFirst) {
+TEST(FaultLocationCampaign, ALineThatAChangedInstructionRepairsIsNamedFirst) {
   const Verification v = located("gla.chunk@D8/B1/T2/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
   ASSERT_FALSE(v.lines.empty());
   EXPECT_TRUE(v.lines.front().at.where.file.ends_with("kernels/channel/chunk_scores.cuh"));

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace assay::vm {
-namespace {
+namespace event_log_test {
 
 LoggedEvent carrier(int32_t site, uint16_t thread) {
   LoggedEvent e;
@@ -66,5 +66,5 @@ TEST(EventLog, ValuesAreDecodedInTheirOwnFormat) {
   EXPECT_TRUE(std::isinf(value_of(ptx::Type::tf32, 0x7f800001)));  // a payload in the dropped bits only
 }
 
-}  // namespace
+}  // namespace event_log_test
 }  // namespace assay::vm

@@ -7,7 +7,7 @@
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
-namespace {
+namespace influence_test {
 
 /// An op of a row alone, with sources in slots of their own.
 struct OneOp {
@@ -100,5 +100,5 @@ TEST(Influence, KeepsHalvesApartWhereArithmeticDoes) {
   EXPECT_EQ(OneOp("add.u32").of(0, 1), ~uint64_t{0}) << "carries";
 }
 
-}  // namespace
+}  // namespace influence_test
 }  // namespace assay::vm

@@ -7,7 +7,7 @@
 #include "src/base/tensor/reached_elements.h"
 
 namespace assay::vm {
-namespace {
+namespace paged_tensor_test {
 
 constexpr int64_t kElements = 3000;  // of two bytes: not quite six pages
 
@@ -60,5 +60,5 @@ TEST(PagedTensor, ElementsAreThoseOfTouchedPagesAndElsewhereThoseOfBefore) {
   EXPECT_EQ(reached->reached(), ranges);
 }
 
-}  // namespace
+}  // namespace paged_tensor_test
 }  // namespace assay::vm

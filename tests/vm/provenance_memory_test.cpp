@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace assay::vm {
-namespace {
+namespace provenance_memory_test {
 
 ProvenanceMemory::Origin input(uint32_t first_leaf, uint32_t element_bytes) {
   return {.is_input = true, .first_leaf = first_leaf, .element_bytes = element_bytes, .layout = {}};
@@ -48,5 +48,5 @@ TEST(ProvenanceMemory, AnAddressOutsideEveryAreaDependsOnNothing) {
   EXPECT_EQ(m.read(0x1006).dependence, kUnwritten);
 }
 
-}  // namespace
+}  // namespace provenance_memory_test
 }  // namespace assay::vm

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace assay::vm {
-namespace {
+namespace provenance_test {
 
 using Leaves = std::vector<uint32_t>;
 
@@ -46,5 +46,5 @@ TEST(Provenance, UnionsOlderThanTheCapacityAreForgotten) {
   EXPECT_TRUE(p.collect(old, 256).leaves.empty());
 }
 
-}  // namespace
+}  // namespace provenance_test
 }  // namespace assay::vm

@@ -6,7 +6,7 @@
 #include <set>
 
 namespace assay::vm {
-namespace {
+namespace store_search_test {
 
 /// Two blocks of 32 threads over o[64] and the workspace w; %n is the thread of all, %ao its place in o, %aw
 /// in w.
@@ -126,5 +126,5 @@ TEST(StoreSearch, StoresAreShownWithTheirPlaces) {
   EXPECT_FALSE(offsets.contains(12));
 }
 
-}  // namespace
+}  // namespace store_search_test
 }  // namespace assay::vm

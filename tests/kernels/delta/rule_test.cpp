@@ -47,7 +47,7 @@ Case rule_case(const std::string& kernel, const RuleShape& shape, uint64_t seed)
   return c;
 }
 
-TEST(DeltaRules, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
+TEST(DeltaRulesCampaign, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
   uint64_t seed = 0;
   for (const char* mode : {".fused_recurrent", ".chunk"})
     for (const char* member : members)

@@ -9,7 +9,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace delta_rwkv7_test {
 
 const char *const kRecurrent = "rwkv7.fused_recurrent", *const kChunk = "rwkv7.chunk";
 const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
@@ -49,7 +49,7 @@ Outcome run(const Case& c, const TensorMap& inputs) {
   return outcome;
 }
 
-TEST(Rwkv7Gradients, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
+TEST(Rwkv7Campaign, GradientsStayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
   uint64_t seed = 0;
   for (const Dtype dtype : dtypes)
     for (const char* profile : profiles) {
@@ -59,7 +59,7 @@ TEST(Rwkv7Gradients, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
     }
 }
 
-TEST(Rwkv7Chunk, StaysWithinTheProvedBoundOnEveryShapeAndProfile) {
+TEST(Rwkv7Campaign, ChunkStaysWithinTheProvedBoundOnEveryShapeAndProfile) {
   for (size_t seed = 0; seed < std::size(shapes); ++seed) {
     Case c =
         case_of(shapes[seed], dtypes[(seed + seed / 3) % 3], dtypes[seed % 3], profiles[seed], seed, kChunk);
@@ -175,5 +175,5 @@ TEST(Rwkv7Gradients, TokensThatAreNotThereLeaveAZeroItsSign) {
   }
 }
 
-}  // namespace
+}  // namespace delta_rwkv7_test
 }  // namespace assay

@@ -8,7 +8,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace elementwise_gates_test {
 
 constexpr Dtype kDtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 const char* const kGates[] = {"gate_logsigmoid.fused", "gate_softplus.fused", "rwkv7_log_decay.fused"};
@@ -152,5 +152,5 @@ TEST(Gates, ASigmoidRoundedToBf16IsFound) {
   }
 }
 
-}  // namespace
+}  // namespace elementwise_gates_test
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace gsa_gsa_test {
 
 struct Shape {
   int64_t B, T, H, K, V, M;
@@ -54,8 +54,9 @@ Outcome run_of(const Case& c, const TensorMap& inputs) {
 }
 
 class GsaKernel : public testing::TestWithParam<const char*> {};
+class GsaKernelCampaign : public GsaKernel {};
 
-TEST_P(GsaKernel, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
+TEST_P(GsaKernelCampaign, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
   uint64_t seed = 0;
   for (const Dtype dtype : dtypes)
     for (const char* profile : profiles) {
@@ -66,7 +67,7 @@ TEST_P(GsaKernel, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
 }
 
 /// Then what is written and how it decays follow from s: as in attention with bounded memory.
-TEST_P(GsaKernel, StaysWithinTheProvedBoundWithoutGates) {
+TEST_P(GsaKernelCampaign, StaysWithinTheProvedBoundWithoutGates) {
   uint64_t seed = 0;
   for (const Shape& shape : shapes)
     for (const Dtype dtype : dtypes) {
@@ -192,12 +193,14 @@ TEST_P(GsaKernel, TakesLogitsOfAnySize) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(EachMode, GsaKernel, testing::Values("gsa.chunk", "gsa.fused_recurrent"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+std::string name_of(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+const auto modes = testing::Values("gsa.chunk", "gsa.fused_recurrent");
+INSTANTIATE_TEST_SUITE_P(EachMode, GsaKernel, modes, name_of);
+INSTANTIATE_TEST_SUITE_P(EachMode, GsaKernelCampaign, modes, name_of);
 
-}  // namespace
+}  // namespace gsa_gsa_test
 }  // namespace assay

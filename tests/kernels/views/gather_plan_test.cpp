@@ -12,7 +12,7 @@
 #include "src/case/layouts.h"
 
 namespace assay {
-namespace {
+namespace views_gather_plan_test {
 
 const Operator& merge() {
   return find_operator("merge_heads");
@@ -202,5 +202,5 @@ TEST(Views, LeavingTheMemoryBehindAViewIsATrap) {
   EXPECT_NE(trap->message.find("0 bytes past the end of x [T=3,K=4]"), std::string::npos) << trap->message;
 }
 
-}  // namespace
+}  // namespace views_gather_plan_test
 }  // namespace assay
