@@ -56,6 +56,7 @@ WatchedProcess& WatchedProcess::get() {
 WatchedProcess::WatchedProcess() : options_(options_from_environment()) {
   watch_.kept_registers = options_.value("kept", watch_.kept_registers);
   watch_.kept_blocks = options_.value("blocks", watch_.kept_blocks);
+  watch_.least_repeated = options_.value("repeated", watch_.least_repeated);
   void* const made =
       mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made != MAP_FAILED) buffer_ = static_cast<std::byte*>(made);

@@ -17,7 +17,8 @@ namespace assay::preload {
 
 class WatchedProcess {
  public:
-  /// Options from the environment: ASSAY_WATCH, a JSON object {"result": FILE, "kept": N, "blocks": SHARE}.
+  /// Options from the environment: ASSAY_WATCH, a JSON object {"result": FILE, "kept": N, "blocks": SHARE,
+  /// "repeated": N}: WatchOptions.
   static WatchedProcess& get();
   ~WatchedProcess();
 

@@ -1,5 +1,6 @@
 #include "src/base/watch/watched_program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -80,6 +81,20 @@ TEST(WatchedProgram, LabelsWhereNoBranchLeadsEndNoSegment) {
                     entered = of_text(one + "$again:\n" + two + "bra $again;\n", {});
   EXPECT_EQ(labelled.counts.added, plain.counts.added);
   EXPECT_GT(entered.counts.added, plain.counts.added);
+}
+
+// A chain's last sum tells of all before it: one test, and the chain once more where it is not finite.
+TEST(WatchedProgram, LongStretchesAreTestedOnceAndGoneThroughAgain) {
+  std::string chain = ".reg .f32 %c<201>; mul.rn.f32 %c0, %a, %b;\n";
+  for (int i = 0; i < 200; ++i) chain += fmt::format("$L{0}:\nfma.rn.f32 %c{1}, %b, %a, %c{0};\n", i, i + 1);
+  const std::string body = chain + "mov.b32 %d, %c200;";
+  for (const float a : {1.0f, 3e37f, INFINITY, -2e38f}) {
+    const TracedAndNoted s = of_body(body, {bits(a)}, {bits(2)});
+    EXPECT_TRUE(s.same_outputs && s.same_trap);
+    EXPECT_EQ(s.traced, s.noted) << a;
+    EXPECT_LT(s.counts.added, 10);
+  }
+  EXPECT_EQ(of_body(body, {bits(3e37f)}, {bits(2)}).noted.size(), 1u);
 }
 
 TEST(WatchedProgram, ColdCodeIsMarkedForCompilersThatKnowIt) {

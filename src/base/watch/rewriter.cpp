@@ -10,57 +10,15 @@
 #include "src/base/vm/signature.h"
 #include "src/base/watch/finished_wgmma.h"
 #include "src/base/watch/float_type.h"
+#include "src/base/watch/insertions.h"
+#include "src/base/watch/repeatable.h"
 #include "src/base/watch/segment.h"
+#include "src/base/watch/text_characters.h"
 
 namespace assay::watch {
 namespace {
 
 using Kind = WatchedInstruction::Kind;
-
-/// The text with pieces put in, in the order in which they were given where several have one place.
-class Insertions {
- public:
-  void add(size_t at, std::string text) {
-    if (!text.empty()) pieces_[at] += std::move(text);
-  }
-  std::string into(std::string_view text) const {
-    std::string made;
-    size_t from = 0;
-    for (const auto& [at, piece] : pieces_) {
-      made += text.substr(from, at - from);
-      made += piece;
-      from = at;
-    }
-    return made += text.substr(from);
-  }
-
- private:
-  std::map<size_t, std::string> pieces_;
-};
-
-/// Just after the comment or string that begins at `i`; `i` itself where none does.
-size_t skip_quoted(std::string_view text, size_t i) {
-  const std::string_view two = text.substr(i, 2);
-  if (two == "//") return std::min(text.find('\n', i), text.size());
-  if (two == "/*") return std::min(text.find("*/", i + 2), text.size() - 2) + 2;
-  if (two[0] == '"') return std::min(text.find('"', i + 1), text.size() - 1) + 1;
-  return i;
-}
-
-/// visit(position, character) for the characters of text[from, to) outside comments and strings; ends where
-/// it returns false.
-template <class Visit>
-void each_character(std::string_view text, size_t from, size_t to, Visit visit) {
-  for (size_t i = from; i < to;) {
-    const size_t behind = skip_quoted(text, i);
-    if (behind != i) {
-      i = behind;
-      continue;
-    }
-    if (!visit(i, text[i])) return;
-    ++i;
-  }
-}
 
 struct Extent {
   size_t begin = 0, end = 0;  ///< the ';' included
@@ -93,9 +51,14 @@ class FunctionRewriter {
       if (what.kind == Kind::sums || (what.kind == Kind::product && what.in_place)) accumulators_.add(what);
     }
     const auto count = static_cast<int32_t>(f_.body.size());
-    for (int32_t i = 0; i < count; ++i) {
+    for (int32_t i = 0; i < count;) {
       if (starts_[static_cast<size_t>(i)] && i > 0) end_segment(i - 1, false, insertions);
-      instruction(i, insertions);
+      if (const int32_t end = end_of_stretch(i); end > i) {
+        stretch(i, end, insertions);
+        i = end;
+      } else {
+        instruction(i++, insertions);
+      }
     }
     end_segment(count - 1, false, insertions);
     for (const Multiplication& left : in_flight_) made_.unwatched.push_back(left.instruction->opcode);
@@ -135,11 +98,11 @@ class FunctionRewriter {
       behind = extents_[i].end;
     }
   }
+  static bool is_name(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
+  }
   /// Whether the function's name at `at` is that of its definition.
   bool is_header(size_t at) const {
-    const auto is_name = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
-    };
     const char before = at ? text_[at - 1] : ' ', after = text_[at + f_.name.size()];
     return !is_name(before) && before != '.' && !is_name(after);
   }
@@ -224,6 +187,97 @@ class FunctionRewriter {
     if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
     if (segment_.full() || segment_.kept(number, last_use_) > options_.kept_registers)
       end_segment(number, false, insertions);
+  }
+
+  /// Of a stretch from here that can run again: its results are tested at its end, and where one is not
+  /// finite the code aside goes through it once more, with segments and their tests. So what it computes on
+  /// the way need not be kept; what it begins with is, and results that no later one tells of. Without one:
+  /// `from`.
+  int32_t end_of_stretch(int32_t from) {
+    if (depth_[static_cast<size_t>(from)] > 1) return from;
+    AddedRegisters unused;
+    Segment trial(f_, unused, accumulators_, marks_cold_);
+    RepeatableStretch stretch;
+    int32_t end = from;
+    int watched = 0;
+    for (auto i = static_cast<size_t>(from); i < f_.body.size(); ++i) {
+      const ptx::Instruction& in = f_.body[i];
+      const WatchedInstruction& what = watched_[i];
+      const auto number = static_cast<int32_t>(i);
+      const std::vector<int32_t>& writes = signatures_[i].writes;
+      const bool adds =
+          what.in_place || what.kind == Kind::sums ||
+          std::any_of(writes.begin(), writes.end(), [&](int32_t r) { return accumulators_.holds(r); });
+      if ((number > from && starts_[i]) || adds || !stretch.take(in, signatures_[i])) break;
+      Code ignored;
+      trial.before(in, what, scoped_, writes, ignored);
+      if (what.kind == Kind::scalar || what.kind == Kind::product)
+        trial.after(in, what, scoped_, 0, ignored), ++watched;
+      if (depth_[i] > 1) continue;
+      const std::set<int32_t>& begins = stretch.begins_with();
+      const auto dead = std::count_if(begins.begin(), begins.end(), [&](int32_t reg) {
+        return last_use_[static_cast<size_t>(reg)] <= number;
+      });
+      const int kept = trial.kept_results(number, last_use_) + static_cast<int>(dead);
+      if (kept > 4 * options_.kept_registers) break;
+      if (watched >= options_.least_repeated && kept <= options_.kept_registers) end = number + 1;
+    }
+    return end;
+  }
+
+  void stretch(int32_t from, int32_t to, Insertions& insertions) {
+    if (from > 0) end_segment(from - 1, false, insertions);
+    Segment results(f_, registers_, accumulators_, marks_cold_);
+    for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i) {
+      const WatchedInstruction& what = watched_[i];
+      Code before, after;
+      results.before(f_.body[i], what, scoped_, signatures_[i].writes, before);
+      if (what.kind == Kind::scalar || what.kind == Kind::product)
+        results.after(f_.body[i], what, scoped_, 0, after);
+      if (f_.body[i].form.operation == ptx::Operation::ldmatrix) results.needs_whole_warp();
+      insertions.add(extents_[i].begin, before.text);
+      insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
+      made_.counts.added += before.instructions + after.instructions;
+    }
+    const std::string name = fmt::format("$assay_{}_{}", number_, segments_++);
+    Code test;
+    results.branch(name, test);
+    made_.counts.added += test.instructions;
+    insertions.add(extents_[static_cast<size_t>(to - 1)].end, "\n" + test.text);
+    go_through_again(from, to, name);
+  }
+
+  /// The same instructions aside, watched segment by segment.
+  void go_through_again(int32_t from, int32_t to, const std::string& name) {
+    const int64_t added = made_.counts.added, instructions = made_.counts.instructions;
+    Insertions again;
+    segment_.set_aside(true);
+    for (int32_t i = from; i < to; ++i) instruction(i, again);
+    end_segment(to - 1, false, again);
+    segment_.set_aside(false);
+    const size_t begin = extents_[static_cast<size_t>(from)].begin,
+                 end = extents_[static_cast<size_t>(to - 1)].end;
+    leave_out_names(begin, end, again);
+    aside_.label(name + "_born");
+    aside_.text += "\t" + again.into(text_, begin, end) + "\n";
+    aside_.line("bra.uni " + name + "_back");
+    aside_.instructions += made_.counts.added - added + to - from;
+    made_.counts.added = added, made_.counts.instructions = instructions + to - from;
+  }
+  /// Labels, to which no branch leads, and registers of the function's scope stay where they were.
+  void leave_out_names(size_t begin, size_t end, Insertions& insertions) const {
+    int depth = 0;
+    each_character(text_, begin, end, [&](size_t i, char c) {
+      depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+      const char before = text_[i - 1];
+      if (c == '.' && depth == 0 && !is_name(before) && text_.compare(i, 5, ".reg ") == 0)
+        insertions.leave_out(i, text_.find(';', i) + 1);
+      if (c != ':' || before == ':' || text_[i + 1] == ':') return true;
+      size_t name = i;
+      while (name > begin && is_name(text_[name - 1])) --name;
+      insertions.leave_out(name, i + 1);
+      return true;
+    });
   }
 
   /// Registers that products add to and that the instruction writes something else to. Those that it leaves
@@ -439,7 +493,7 @@ WatchedText rewritten(std::string_view text, const ptx::Module& module, const Wa
         .run(insertions);
     from = last;
   }
-  made.ptx = insertions.into(text);
+  made.ptx = insertions.into(text, 0, text.size());
   if (marks_cold) made.ptx = raised(std::move(made.ptx), module);
   return made;
 }

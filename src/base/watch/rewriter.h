@@ -17,6 +17,9 @@ namespace assay::watch {
 
 struct WatchOptions {
   int kept_registers = 40;
+  /// Stretches with as many instructions to watch, which can run again, are tested at their end alone; the
+  /// code aside goes through them once more.
+  int least_repeated = 12;
   /// Whoever compiles the text knows PTX ISA 9.0: code that runs only where something is not finite is marked
   /// by .pragma "frequency" (chapter 12 there) and laid out behind the program's own instead of between.
   /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are. Entries that state a number of

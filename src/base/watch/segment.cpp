@@ -158,11 +158,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   cover();
   accumulators_.emit(test_code);
   const std::string found = test(test_code), back = name + "_back", away = name + "_born";
-  lanes_ = added(AddedRegisters::Class::word);
-  const std::string any = added(AddedRegisters::Class::predicate);
-  test_code.line(whole_warp_ ? fmt::format("mov.b32 {}, -1", lanes_)
-                             : fmt::format("activemask.b32 {}", lanes_));
-  test_code.line(fmt::format("vote.sync.any.pred {}, {}, {}", any, found, lanes_));
+  const std::string any = vote(found, test_code);
   test_code.line(fmt::format("@{}{} bra.uni {}", inside ? "!" : "", any, inside ? back : away));
   Code& code = inside ? test_code : aside;
   const int64_t before = code.instructions;
@@ -186,11 +182,44 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
     code.instructions = before;
   }
   test_code.label(back);
-  mark_frequency(1'000'000, test_code);
+  mark_frequency(is_aside_ ? 1 : 1'000'000, test_code);
+  clear();
+}
+
+/// Whether any lane of those that are here has something that is not finite.
+std::string Segment::vote(const std::string& found, Code& code) {
+  lanes_ = added(AddedRegisters::Class::word);
+  const std::string any = added(AddedRegisters::Class::predicate);
+  code.line(whole_warp_ ? fmt::format("mov.b32 {}, -1", lanes_) : fmt::format("activemask.b32 {}", lanes_));
+  code.line(fmt::format("vote.sync.any.pred {}, {}, {}", any, found, lanes_));
+  return any;
+}
+
+void Segment::branch(const std::string& name, Code& code) {
+  cover();
+  const std::string any = vote(test(code), code);
+  code.line(fmt::format("@{} bra.uni {}_born", any, name));
+  code.label(name + "_back");
+  mark_frequency(1'000'000, code);
+  clear();
+}
+
+void Segment::clear() {
   items_.clear(), states_.clear();
   forget();
   whole_warp_ = false;
   registers_.free_all();
+}
+
+int Segment::kept_results(int32_t instruction, const std::vector<int32_t>& last_use) {
+  cover();
+  int kept = 0;
+  for (const Item& item : items_)
+    for (const Part& result : item.results) {
+      const Value& v = value(result);
+      kept += !v.covered && (v.reg < 0 || last_use[static_cast<size_t>(v.reg)] <= instruction);
+    }
+  return kept;
 }
 
 }  // namespace assay::watch

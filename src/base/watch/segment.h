@@ -30,6 +30,12 @@ class Segment {
 
   bool empty() const { return items_.empty() && states_.empty(); }
   void forget() { values_.clear(), current_.clear(), origin_.clear(); }
+  /// Of results alone, without those that a later one tells of.
+  int kept_results(int32_t instruction, const std::vector<int32_t>& last_use);
+  /// All lanes of a warp come to what is looked at, and do it together.
+  void needs_whole_warp() { whole_warp_ = true; }
+  /// It stands in code that runs seldom.
+  void set_aside(bool is) { is_aside_ = is; }
   /// No further instruction can be taken.
   bool full() const { return items_.size() >= 32; }
   /// Values that the program itself does not keep as long; `last_use`: of each register, in the text.
@@ -56,6 +62,8 @@ class Segment {
   /// The test where the segment ends, and the code aside. `name`: of its labels. `inside`: the code aside
   /// follows the test at once, as labels of this scope are not seen from elsewhere.
   void finish(const std::string& name, bool inside, Code& test, Code& aside);
+  /// The test alone: whole warps go to the label `name`_born, and come back.
+  void branch(const std::string& name, Code& test);
 
  private:
   struct Value {
@@ -106,6 +114,8 @@ class Segment {
     std::string guard;  ///< "@%p1 ", "@!%p1 " or nothing
   };
   std::string test(Code&);
+  std::string vote(const std::string& found, Code&);
+  void clear();
   void mark_frequency(int times, Code&) const;
   void fold_floats(const std::vector<Folded>&, const std::string& found, bool first, Code&);
   void fold_doubles(const std::vector<Folded>&, const std::string& found, bool first, Code&);
@@ -153,7 +163,7 @@ class Segment {
   std::map<int32_t, int> current_;  ///< register -> value that it holds
   std::map<int32_t, Origin> origin_;
   Item begun_;
-  bool whole_warp_ = false;
+  bool whole_warp_ = false, is_aside_ = false;
   // Of the code aside: lanes that came there, births by item (infinities 32 bits higher), zeros.
   std::string lanes_, mask_, zero_half_, zero_word_;
   std::string kind_, operand_[3], result_;  ///< of the birth to be noted
