@@ -22,8 +22,8 @@ class WatchedProcess {
   static WatchedProcess& get();
   ~WatchedProcess();
 
-  /// PTX text as the device is to get it; the text itself where it cannot be watched. `marks_cold`:
-  /// and `own_registers`: WatchOptions.
+  /// PTX text as the device is to get it; the text itself where it cannot be watched. `marks_cold`
+  /// and `own_registers` are of WatchOptions.
   std::string watched(const std::string& text, const std::string& path, bool marks_cold,
                       int own_registers = 0);
   /// An image as cuModuleLoadData takes it: PTX text or a fat binary; null: it goes on as it is.
