@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "src/verification/compare/accumulated_decay.h"
 #include "src/verification/compare/compare.h"
@@ -137,9 +138,26 @@ std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMa
   return exact;
 }
 
+namespace {
+
+/// Root mean square of an output's exact values, as far as they are known.
+double exact_size(const ReferenceOutput& output) {
+  double squares = 0;
+  int64_t known = 0;
+  for (size_t i = 0; i < output.mid.size(); ++i)
+    if (std::isfinite(output.mid[i]) && std::isfinite(output.rad[i]))
+      squares += output.mid[i] * output.mid[i], ++known;
+  return known == 0 ? 0 : std::sqrt(squares / static_cast<double>(known));
+}
+
+}  // namespace
+
 void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verification& v) {
   if (!v.formula || run.written) return;
   constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
+  // Of the output's size: what roundings did to a value must leave it recognisable. Zeros, turned signs and
+  // what grew are further off, and stay undecided.
+  constexpr double kRecognisable = 0.25;
   for (OutputComparison& o : v.outputs) {
     const FormulaOutput* const formula = v.formula->output(o.name);
     if (o.undecided == 0 || !formula || formula->judged < formula->elements || formula->violation > 0 ||
@@ -147,7 +165,8 @@ void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verificat
       continue;
     for (const ReferenceOutput& expected : judged.reference.outputs)
       if (expected.name == o.name)
-        o = compare_output(run.outcome.outputs.at(o.name), expected, nullptr, true);
+        o = compare_output(run.outcome.outputs.at(o.name), expected, nullptr,
+                           kRecognisable * exact_size(expected));
   }
 }
 
