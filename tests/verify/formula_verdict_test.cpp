@@ -76,6 +76,11 @@ TEST(FormulaVerdict, WhereNoBoundIsFiniteItDecides) {
   EXPECT_EQ(judged(token, find_kernel("delta_rule.chunk"), 0).verdict, Verdict::undecided);
   const Verification wrong = judged(token, scaled_kernel("delta_rule.chunk", 1.001f), kAlways);
   EXPECT_EQ(wrong.cause, "formula/o");
+  // Nor is the shadows' own: what they may be off by outgrows doubles after some 1,600 tokens.
+  const Verification longer = judged("delta_rule.chunk/B1/T2048/H1/K1/V1/bf16/g-fp32/none/v-reflected/s1",
+                                     find_kernel("delta_rule.chunk"), kAlways);
+  EXPECT_EQ(longer.verdict, Verdict::pass) << longer.cause;
+  EXPECT_TRUE(longer.formula && longer.formula->unjudged() == 0);
 }
 
 TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {

@@ -32,9 +32,6 @@ bool is_narrowing(Flow flow, const Meaning& meaning) {
 /// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
 constexpr double kLogarithmRoundoff = 0x1p-44;
 
-/// Of what is followed.
-constexpr double kLargestBound = 0x1p+1000;
-
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace

@@ -100,6 +100,8 @@ struct ErrorPlan {
 /// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
 /// a tensor core's (ErrorTrace::Fragments).
 inline constexpr double kStepRoundoff = 0x1p-50;
+/// Of what is followed.
+inline constexpr double kLargestBound = 0x1p+1000;
 /// By what a probe takes what enters it: the same for the same place and probe, uniform between -sqrt(3) and
 /// sqrt(3), of variance 1; of probe 0 always 1. (error_trace_parts.cpp)
 double probe_factor(uint64_t place, int probe);

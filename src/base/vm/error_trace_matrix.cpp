@@ -32,6 +32,14 @@ struct ErrorTrace::Fragments {
   /// Of sums of 64 terms at most, in double.
   static constexpr double kSumRoundoff = 0x1p-46;
 
+  /// Is an operand of that element of D lost?
+  static bool is_lost(const Matrix<16, 32>& a, const Matrix<32, 8>& b, const Matrix<16, 8>& c, int k, int row,
+                      int column) {
+    bool lost = std::isinf(c.bound[row][column]);
+    for (int i = 0; i < k; ++i) lost |= std::isinf(a.bound[row][i]) || std::isinf(b.bound[i][column]);
+    return lost;
+  }
+
   /// Lane `lane` of a gathered operand; `sign` is -1 where the instruction negates it.
   template <class M>
   void put(M& m, int row, int column, const Operand& from, int lane, double sign, const ErrorPlan& plan) {
@@ -189,7 +197,9 @@ void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, i
       const auto [row, n] = place(run, lane);
       result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
       result.error[lane] = error[row][n], result.bound[lane] = std::fmax(bound[row][n], 0);
-      if (std::isnan(bound[row][n])) result.bound[lane] = *kLost;
+      // What is not lost has a bound, however far sizes grow.
+      if (!(bound[row][n] < *kLost))
+        result.bound[lane] = Fragments::is_lost(a, b, c, k, row, n) ? *kLost : kLargestBound;
       if (!plan_.probes) continue;
       result.terms[lane] = std::fabs(local[row][n]) + std::fabs(c.error[row][n]);
       for (int i = 0; i < k; ++i)
