@@ -1,7 +1,6 @@
 #include "src/base/watch/repeatable.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace assay::watch {
 namespace {
@@ -23,14 +22,13 @@ bool reads_what_stays(const vm::Access& access) {
 bool is_repeatable(const ptx::Instruction& in, const vm::TextSignature& signature) {
   using ptx::Operation;
   const Operation operation = in.form.operation;
-  const auto names = [&](std::string_view word) { return in.opcode.find(word) != in.opcode.npos; };
   if (!signature.meaning || signature.control != vm::Control::none || signature.writes.empty() ||
       signature.meaning->asynchronous.step != vm::Step::none)
     return false;
   // Of what lanes do together, products and loads of matrices alone: whole warps come to them.
-  if (names(".sync") && operation != Operation::mma && operation != Operation::ldmatrix) return false;
-  if (names(".volatile") || names(".acquire") || names(".relaxed") || operation == Operation::activemask)
-    return false;
+  if (in.form.sync && operation != Operation::mma && operation != Operation::ldmatrix) return false;
+  const bool plain = in.form.order == ptx::Order::none || in.form.order == ptx::Order::weak;
+  if (!plain || in.form.in_cluster || operation == Operation::activemask) return false;
   return std::none_of(in.operands.begin(), in.operands.end(), reads_special) &&
          std::all_of(signature.accesses.begin(), signature.accesses.end(), reads_what_stays);
 }

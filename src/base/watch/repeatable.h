@@ -8,8 +8,9 @@
 
 namespace assay::watch {
 
-/// A stretch of a basic block that grows by an instruction at a time. It reads and writes registers, and reads
-/// shared memory, parameters and constants, which nothing in it changes; what it begins with stays as it is.
+/// A stretch of a basic block that grows by an instruction at a time. It reads and writes registers, and
+/// reads shared memory, parameters and constants, which nothing in it changes; what it begins with stays as
+/// it is.
 class RepeatableStretch {
  public:
   /// Whether the next instruction of the text can belong to it; if so it does.
