@@ -157,7 +157,7 @@ void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verificat
   constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
   // Of the output's size: what roundings did to a value must leave it recognisable. Zeros, turned signs and
   // what grew are further off, and stay undecided.
-  constexpr double kRecognisable = 0.25;
+  constexpr double kRecognisable = 0.5;
   for (OutputComparison& o : v.outputs) {
     const FormulaOutput* const formula = v.formula->output(o.name);
     if (o.undecided == 0 || !formula || formula->judged < formula->elements || formula->violation > 0 ||

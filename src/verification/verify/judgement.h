@@ -25,7 +25,7 @@ std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& input
                                           const Judgement&, const VerifyOptions&, Verification&);
 
 /// Elements that only lack a finite bound, of outputs whose formula is right in every element, and judged so
-/// finely that it decides: the formula's verdict is theirs where the value is within a quarter of the
+/// finely that it decides: the formula's verdict is theirs where the value is within half of the
 /// output's root mean square.
 void settle_by_formula(const ProgramRun&, const Judgement&, Verification&);
 
