@@ -74,7 +74,7 @@ void require_writable(const std::string& path) {
 
 struct DefectsCommand {
   std::vector<std::string> names = {"all"};
-  std::string time = "60s", json, markdown, tokens, check, shard;
+  std::string time = "60s", json, markdown, tokens, check, explain, shard;
   int jobs = 0, together = 1;
   int64_t cases = 0;
   uint64_t seed = 1;
@@ -99,12 +99,16 @@ struct DefectsCommand {
   }
 
  private:
-  int measure(const DefectsOptions& options) {
+  int measure(DefectsOptions options) {
     std::vector<const Defect*> chosen = defects_named(names);
     const Shard part = parse_shard(shard);
     int64_t number = 0;
     std::erase_if(chosen, [&](const Defect*) { return !part.takes(number++); });
     for (const std::string& file : {json, markdown, tokens}) require_writable(file);
+    if (!explain.empty()) {
+      options.tokens = recorded_tokens();
+      std::erase_if(chosen, [&](const Defect* defect) { return !options.tokens.contains(defect->id()); });
+    }
     std::vector<DefectTrial> trials = stored();
     const Console console(stdout);
     try_defects(chosen, options, trials, [&](const DefectTrial& trial) {
@@ -126,6 +130,15 @@ struct DefectsCommand {
       if (trial.found()) findings.push_back({trial.token, trial.replay.cause, trial.replay.digest});
     if (!tokens.empty()) write_findings(tokens, findings);
     return totals.within_limits() ? 0 : 1;
+  }
+
+  /// Of --explain, by defect.
+  std::map<std::string, std::string> recorded_tokens() const {
+    std::map<std::string, std::string> of;
+    for (const RecordedFinding& finding : read_findings(explain))
+      of.emplace(finding.token.substr(0, finding.token.find('/')), finding.token);
+    if (of.empty()) throw BadInput(fmt::format("{}: holds no finding to explain", explain));
+    return of;
   }
 
   /// What --json holds from before.
@@ -155,6 +168,7 @@ struct DefectsCommand {
   }
 
   std::string command() const {
+    if (!explain.empty()) return fmt::format("assay defects {} --explain {}", fmt::join(names, " "), explain);
     const std::string budget = cases > 0 ? fmt::format("--cases {}", cases) : "--time " + time;
     return fmt::format("assay defects {} {} --seed {}", fmt::join(names, " "), budget, seed);
   }
@@ -220,6 +234,10 @@ void add_defects(CLI::App& app, int& status) {
       ->type_name("FILE");
   command->add_option("--markdown", o->markdown, "The page of kernels/defects/README.md")->type_name("FILE");
   command->add_option("--tokens", o->tokens, "The findings' tokens with their causes and output bits")
+      ->type_name("FILE");
+  command
+      ->add_option("--explain", o->explain,
+                   "Without a search: explains the findings of such a file as a search would have")
       ->type_name("FILE");
   command
       ->add_option("--check", o->check,

@@ -64,6 +64,23 @@ TEST_F(DefectTrials, FindADefectAndAgreeWithItsPatch) {
   }
 }
 
+TEST_F(DefectTrials, ExplainARecordedTokenWithoutASearch) {
+  DefectTrialOptions options;
+  options.backend = machine_.get();
+  for (const Defect& defect : defects()) {
+    if (defect.id() != "linear_attn_norm.chunk@X9") continue;
+    const std::string token = "linear_attn_norm.chunk@X9/B1/T1/H1/K2/V1/bf16/g-fp32/none/v-sparse/s1";
+    const DefectTrial trial = explain_token(defect, token, options);
+    EXPECT_TRUE(trial.found());
+    EXPECT_EQ(trial.token, token);
+    EXPECT_EQ(trial.cases, 1);
+    EXPECT_TRUE(trial.cause_right) << trial.cause;
+    EXPECT_TRUE(trial.line_right) << trial.line;
+    const std::string reached_not = "linear_attn_norm.chunk@X9/B1/T1/H1/K2/V1/bf16/g-fp32/none/v-ones/s1";
+    EXPECT_FALSE(explain_token(defect, reached_not, options).found());
+  }
+}
+
 TEST(ExpectedCauses, AreAmongThoseThatCanBeNamed) {
   std::set<std::string> known;
   for (const auto& [name, summary] : cause_names()) known.emplace(name);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "fuzz/fuzz.h"
 #include "fuzz/properties.h"
+#include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
 #include "src/verification/compare/digest.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -193,6 +195,28 @@ DefectTrial try_defect(const Defect& defect, const DefectTrialOptions& options) 
   if (!finding) return trial;
   judge_finding(*finding, defect, trial);
   trial.replay = replay_token(trial.token, *options.backend, options.machine);
+  return trial;
+}
+
+DefectTrial explain_token(const Defect& defect, const std::string& token, const DefectTrialOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const double compiling = seconds_compiling();
+  DefectTrial trial;
+  trial.defect = defect.id();
+  trial.patch = digest_of(defect);
+  Trial again;
+  again.case_ = parse_token(token), again.kernel = &find_kernel(trial.defect);
+  for (const Property& property : properties()) again.properties.push_back(&property);
+  FuzzOptions as_found;
+  as_found.origin.machine = options.machine;
+  const TrialReport report = run_trial(again, *options.backend, as_found);
+  const bool fails = report.rejected.empty() && report.verification.verdict == Verdict::finding;
+  if (fails)
+    judge_finding(fully_traced(report, report.verification, *options.backend, as_found), defect, trial);
+  trial.cases = 1;
+  trial.seconds_compiling = seconds_compiling() - compiling;
+  trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (fails) trial.replay = replay_token(token, *options.backend, options.machine);
   return trial;
 }
 

@@ -64,6 +64,9 @@ std::string digest_of(const Defect&);
 /// Fuzzes until a finding is shrunk and its cause named well, or for a quarter of the time after one of which
 /// less can be said. Throws BadInput as find_kernel and fuzz do.
 DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
+/// In place of fuzzing: its recorded token is explained as fuzzing explains a shrunk finding. Throws BadInput
+/// as find_kernel does.
+DefectTrial explain_token(const Defect&, const std::string& token, const DefectTrialOptions&);
 
 nlohmann::json to_json(const DefectTrial&);
 DefectTrial defect_trial_from_json(const nlohmann::json&);

@@ -10,9 +10,13 @@ namespace assay {
 namespace {
 
 /// All that a trial depends on beside its defect.
-std::string identity_of(const DefectTrialOptions& each) {
-  return nlohmann::json{
-      {"time_s", each.time_s}, {"cases", each.cases}, {"seed", each.seed}, {"backend", each.backend->name()}}
+std::string identity_of(const DefectsOptions& options) {
+  const DefectTrialOptions& each = options.each;
+  return nlohmann::json{{"time_s", each.time_s},
+                        {"cases", each.cases},
+                        {"seed", each.seed},
+                        {"backend", each.backend->name()},
+                        {"tokens", options.tokens}}
       .dump();
 }
 
@@ -26,7 +30,7 @@ const DefectTrial* trial_of(const Defect& defect, const std::vector<DefectTrial>
 
 void try_defects(const std::vector<const Defect*>& defects, const DefectsOptions& options,
                  std::vector<DefectTrial>& trials, const std::function<void(const DefectTrial&)>& tried) {
-  Journal journal(options.journal, "defects", identity_of(options.each));
+  Journal journal(options.journal, "defects", identity_of(options));
   const Budget budget(0, options.each.interrupted);
   const auto merge = [&](const nlohmann::json& record) {
     const DefectTrial trial = defect_trial_from_json(record);
@@ -41,7 +45,10 @@ void try_defects(const std::vector<const Defect*>& defects, const DefectsOptions
     if (begun == defects.size() || budget.over()) return nullptr;
     const Defect& defect = *defects[begun++];
     const auto work = [&defect, &options, &budget] {
-      const DefectTrial trial = try_defect(defect, options.each);
+      const auto token = options.tokens.find(defect.id());
+      const DefectTrial trial = token == options.tokens.end()
+                                    ? try_defect(defect, options.each)
+                                    : explain_token(defect, token->second, options.each);
       return budget.interrupted() ? nlohmann::json() : to_json(trial);
     };
     return journaled(journal, defect.id() + " " + digest_of(defect), work, merge);

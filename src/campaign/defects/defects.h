@@ -2,6 +2,8 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "src/campaign/defects/defect_trial.h"
@@ -11,7 +13,8 @@ namespace assay {
 
 struct DefectsOptions {
   DefectTrialOptions each;
-  int together = 1;  ///< defects at once
+  int together = 1;                           ///< defects at once
+  std::map<std::string, std::string> tokens;  ///< by defect: explained in place of a search
   /// Trials are appended here and read back when the same campaign is asked for again; empty: not kept.
   std::filesystem::path journal;
 };
