@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
@@ -93,19 +95,36 @@ const SourceLocation* place_of_cause(const Verification& v) {
 
 /// The frame of an instruction that a person would point at: the innermost one that is no wrapper. A wrapper
 /// is a toolkit function or an inlined call that put at most two source lines into the program
-/// (`power_of_two(x)` around one ex2).
-int32_t telling_frame(const ptx::Module& module, int32_t line) {
+/// (`power_of_two(x)` around one ex2). `lines_inside`: how many of them a line's call put there.
+template <class LinesInside>
+int32_t telling_frame(const ptx::Module& module, int32_t line, const LinesInside& lines_inside) {
   constexpr size_t kWrapperLines = 2;
   while (line >= 0 && module.lines[line].inlined_at >= 0) {
     const ptx::Line& frame = module.lines[line];
-    std::set<int32_t> inside;
-    for (const ptx::Line& other : module.lines)
-      if (other.inlined_at == frame.inlined_at && other.file == frame.file) inside.insert(other.line);
     const bool toolkit = frame.file >= 0 && ptx::is_of_toolkit(module.files[frame.file]);
-    if (!toolkit && inside.size() > kWrapperLines) break;
+    if (!toolkit && lines_inside(frame) > kWrapperLines) break;
     line = frame.inlined_at;
   }
   return line;
+}
+
+/// `telling`: of a line of the table.
+template <class Telling>
+SourceLocation location_by(const ptx::Module& module, int32_t function, int32_t instruction,
+                           const Telling& telling) {
+  SourceLocation where;
+  const ptx::Function& f = module.functions[function];
+  where.function = f.name;
+  if (instruction < 0) return where;
+  const ptx::Instruction& in = f.body[instruction];
+  where.ptx_line = in.ptx_line;
+  where.file = module.path;
+  where.frames = ptx::inlined_frames(module, in.line);
+  if (in.line < 0) return where;
+  const ptx::Line& line = module.lines[telling(in.line)];
+  where.line = line.line;
+  if (line.file >= 0) where.file = module.files[line.file];
+  return where;
 }
 
 }  // namespace
@@ -139,20 +158,30 @@ bool is_expanded_exponential(const ptx::Function& f, int32_t instruction) {
 }
 
 SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t instruction) {
-  SourceLocation where;
-  const ptx::Function& f = module.functions[function];
-  where.function = f.name;
-  if (instruction < 0) return where;
-  const ptx::Instruction& in = f.body[instruction];
-  where.ptx_line = in.ptx_line;
-  where.file = module.path;
-  where.frames = ptx::inlined_frames(module, in.line);
-  if (const int32_t frame = telling_frame(module, in.line); frame >= 0) {
-    const ptx::Line& line = module.lines[frame];
-    where.line = line.line;
-    if (line.file >= 0) where.file = module.files[line.file];
-  }
-  return where;
+  const auto lines_inside = [&](const ptx::Line& frame) {
+    std::set<int32_t> inside;
+    for (const ptx::Line& other : module.lines)
+      if (other.inlined_at == frame.inlined_at && other.file == frame.file) inside.insert(other.line);
+    return inside.size();
+  };
+  return location_by(module, function, instruction,
+                     [&](int32_t line) { return telling_frame(module, line, lines_inside); });
+}
+
+Locations::Locations(const ptx::Module& module) : module_(module) {
+  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> inside;  // by call and file
+  for (const ptx::Line& line : module.lines)
+    if (line.inlined_at >= 0) inside[{line.inlined_at, line.file}].insert(line.line);
+  const auto lines_inside = [&](const ptx::Line& frame) {
+    return inside.at({frame.inlined_at, frame.file}).size();
+  };
+  for (int32_t line = 0; line < std::ssize(module.lines); ++line)
+    telling_.push_back(telling_frame(module, line, lines_inside));
+}
+
+SourceLocation Locations::of(int32_t function, int32_t instruction) const {
+  return location_by(module_, function, instruction,
+                     [&](int32_t line) { return telling_[static_cast<size_t>(line)]; });
 }
 
 SourceLocation entry_of(const Program& plan) {

@@ -13,6 +13,16 @@ namespace assay {
 
 /// Function, PTX line and source line; of inlined code the innermost line that is not a mere wrapper's.
 SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
+/// The same for many instructions of a module, which outlives it: its table of lines is read once.
+class Locations {
+ public:
+  explicit Locations(const ptx::Module&);
+  SourceLocation of(int32_t function, int32_t instruction) const;
+
+ private:
+  const ptx::Module& module_;
+  std::vector<int32_t> telling_;  ///< by line of the table: its frame that a person would point at
+};
 /// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
 SourceLocation entry_of(const Program&);
 struct SourceRange {

@@ -315,19 +315,21 @@ class Lines {
     const auto& module = slice.modules[static_cast<size_t>(i.module)];
     const Site site{module.get(), i.function, i.instruction};
     if (const auto known = of_site_.find(site); known != of_site_.end()) return known->second;
-    const ChainLink link = link_of(*module, i.function, i.instruction, source_);
-    const Place place{link.where.line > 0 ? link.where.file : "",
-                      link.where.line > 0 ? link.where.line : link.where.ptx_line, link.where.frames};
+    const SourceLocation where =
+        locations_.try_emplace(module.get(), *module).first->second.of(i.function, i.instruction);
+    const Place place{where.line > 0 ? where.file : "", where.line > 0 ? where.line : where.ptx_line,
+                      where.frames};
     const auto [at, is_new] = of_place_.try_emplace(place, all.size());
-    if (is_new) all.push_back({link, {}, {}});
+    if (is_new) all.push_back({link_of(*module, i.function, i.instruction, source_), {}, {}});
     all[at->second].of_compiler =
-        link.where.line == 0 &&
+        where.line == 0 &&
         module->functions[static_cast<size_t>(i.function)].body[static_cast<size_t>(i.instruction)].line >= 0;
     return of_site_[site] = at->second;
   }
 
   size_t elements_;
   const SourceText& source_;
+  std::map<const ptx::Module*, Locations> locations_;
   std::set<std::string> operations_;
   std::map<Site, size_t> of_site_;
   std::map<Place, size_t> of_place_;
