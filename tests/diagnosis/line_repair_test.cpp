@@ -162,5 +162,95 @@ TEST(LineRepair, WithoutTimeNothingIsTried) {
   EXPECT_TRUE(repairs_where([](int64_t, double x) { return 2 * x; }, 0).empty());
 }
 
+/// o[t] = x[t] times the steps of a loop from `first` on, before 4. Line 7 of k.cu heads it.
+Program looped(int first) {
+  const std::string text = fmt::format(R"(.version 7.8
+.target sm_80
+.address_size 64
+.file 1 "k.cu"
+.visible .entry kernel(.param .u64 px, .param .u64 po) {{
+  .reg .f32 %x, %r;
+  .reg .b32 %t, %i;
+  .reg .b64 %ax, %ao, %step;
+  .reg .pred %p;
+  .loc 1 6 0
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ao, [po];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %step, %t, 4;
+  add.s64 %ax, %ax, %step;
+  add.s64 %ao, %ao, %step;
+  mov.f32 %r, 0f00000000;
+  ld.global.f32 %x, [%ax];
+  .loc 1 7 0
+  mov.u32 %i, {};
+LOOP:
+  setp.ge.s32 %p, %i, 4;
+  @%p bra DONE;
+  .loc 1 8 0
+  add.rn.f32 %r, %r, %x;
+  .loc 1 7 0
+  add.s32 %i, %i, 1;
+  bra LOOP;
+DONE:
+  .loc 1 9 0
+  st.global.f32 [%ao], %r;
+  ret;
+}}
+)",
+                                       first);
+  Program program;
+  program.name = "looped";
+  program.modules.push_back({"m", "looped.ptx", std::make_shared<const std::string>(text)});
+  program.outputs.push_back({"o", Dtype::fp32, {{"T", 8}}});
+  program.launches.push_back(
+      {"m", "kernel", {1, 1, 1}, {8, 1, 1}, 0, {PointerArgument{"x"}, PointerArgument{"o"}}});
+  return program;
+}
+
+/// Decisions alone that make it `steps` times x; what was tried and left element 2 as wrong ran no further.
+std::vector<Repair> decisions_of_loop(int first, double steps, bool watch = false) {
+  Tensor x("x", Dtype::fp32, {{"T", 8}});
+  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
+  vm::ChangedRuns runs(looped(first), {{"x", x}}, {});
+  RepairSearch search;
+  search.judge = [&](const vm::RealOutputs& outputs) {
+    RepairVerdict verdict{0, true, true};
+    for (int64_t i = 0; i < 8; ++i)
+      verdict.whole &= outputs.at("o")[static_cast<size_t>(i)] == steps * x.value(i);
+    verdict.left = verdict.whole ? 0 : 1;
+    return verdict;
+  };
+  if (watch) {
+    search.wrong = {{"o", 2}};
+    search.left = [](const vm::RealOutputs&, const std::vector<vm::OutputElement>&) { return 1.0; };
+  }
+  search.may_compute_wrong = [](const SourceLocation&) { return true; };
+  search.suspicion = [](const ptx::Module*, int32_t, int32_t) { return 1.0; };
+  search.seconds = 0, search.decision_seconds = 5;
+  return find_repairs(runs, SourceText("looped"), search);
+}
+
+TEST(LineRepair, ALoopThatBeginsOneTooLateOrEndsOneTooEarly) {
+  const std::vector<Repair> repairs = decisions_of_loop(1, 4);
+  const auto with = [&](const std::string& change) {
+    return std::any_of(repairs.begin(), repairs.end(),
+                       [&](const Repair& r) { return r.change.starts_with(change) && r.at.where.line == 7; });
+  };
+  EXPECT_TRUE(with("a literal one less in mov.u32"));
+  EXPECT_TRUE(with("a literal one more in setp.ge.s32"));
+}
+
+TEST(LineRepair, ALoopThatShouldNotRunIsEndedAndNeverWithoutEnd) {
+  const std::vector<Repair> repairs = decisions_of_loop(0, 0);
+  ASSERT_FALSE(repairs.empty());
+  for (const Repair& r : repairs) EXPECT_EQ(r.change, "the guard %p of bra (PTX line 23) always true");
+}
+
+/// There is one block, and none to leave out: all run.
+TEST(LineRepair, OfOneBlockNothingIsLeftOut) {
+  EXPECT_FALSE(decisions_of_loop(1, 4, true).empty());
+}
+
 }  // namespace
 }  // namespace assay

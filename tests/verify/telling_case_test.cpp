@@ -56,5 +56,20 @@ TEST(TellingCase, OfAKernelWithValueHeadsACaseOfTwoHeadsTells) {
   EXPECT_EQ(told->resolved.case_.T, 5);
 }
 
+TEST(TellingCase, OfTheMostWrongElementsWhatIsLeftIsAsFarAsTheyAreOff) {
+  const auto told = told_by(scaled_kernel("gla.fused_recurrent", 1.5F), kToken);
+  ASSERT_TRUE(told);
+  const std::vector<vm::OutputElement> wrong = told->most_wrong();
+  ASSERT_FALSE(wrong.empty());
+  for (const vm::OutputElement& element : wrong)
+    EXPECT_TRUE(told->wrong_elements(element.output)[static_cast<size_t>(element.flat)]);
+  EXPECT_EQ(told->left_of(told->exact, wrong), 1);
+  EXPECT_EQ(told->left_of(told->expected, wrong), 0);
+  vm::RealOutputs half = told->exact;
+  for (auto& [name, values] : half)
+    for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] + told->expected.at(name)[i]) / 2;
+  EXPECT_NEAR(told->left_of(half, wrong), 0.5, 0x1p-40);
+}
+
 }  // namespace
 }  // namespace assay

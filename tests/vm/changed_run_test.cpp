@@ -139,5 +139,60 @@ TEST(ChangedRun, AnotherRegisterIsReadAndAnAddressMovesByWhatIsAccessed) {
   EXPECT_EQ(changed(runs, 0, "ld.global.f32", {.source = 0, .instead = Instead::previous}), Values());
 }
 
+/// o[4 b + t] = 2 x[4 b + t] of block b.
+Program in_two_blocks() {
+  const std::string text = R"(.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry doubled(.param .u64 px, .param .u64 po) {
+  .reg .f32 %x;
+  .reg .b32 %t, %b;
+  .reg .b64 %ax, %ao, %step;
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ao, [po];
+  mov.u32 %t, %tid.x;
+  mov.u32 %b, %ctaid.x;
+  mad.lo.u32 %t, %b, 4, %t;
+  mul.wide.u32 %step, %t, 4;
+  add.s64 %ax, %ax, %step;
+  add.s64 %ao, %ao, %step;
+  ld.global.f32 %x, [%ax];
+  mul.rn.f32 %x, %x, 0f40000000;
+  st.global.f32 [%ao], %x;
+  ret;
+}
+)";
+  Program program;
+  program.name = "in two blocks";
+  program.modules.push_back({"m", "doubled.ptx", std::make_shared<const std::string>(text)});
+  program.outputs.push_back({"o", Dtype::fp32, {{"T", 8}}});
+  program.launches.push_back(
+      {"m", "doubled", {2, 1, 1}, {4, 1, 1}, 0, {PointerArgument{"x"}, PointerArgument{"o"}}});
+  return program;
+}
+
+TEST(ChangedRun, OnlyBlocksBehindTheWatchedElementsRun) {
+  Tensor x("x", Dtype::fp32, {{"T", 8}});
+  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i));
+  ChangedRuns runs(in_two_blocks(), {{"x", x}}, {});
+  const std::vector<OutputElement> watched = runs.watch({{"o", 5}, {"o", 2}, {"o", 7}});
+  ASSERT_EQ(watched.size(), 2u);
+  EXPECT_EQ(watched[0].flat, 5);
+  EXPECT_EQ(watched[1].flat, 7);
+  const ChangedRuns::Changes half{
+      {0, {{.op = op_of(runs.code(0), "mul.rn.f32"), .source = 1, .instead = Instead::one}}}};
+  const auto some = runs.run_watched(half), all = runs.run(half);
+  ASSERT_TRUE(some && all);
+  EXPECT_EQ(some->at("o")[5], 6);
+  EXPECT_EQ(some->at("o")[7], 8);
+  EXPECT_NE(some->at("o")[2], 3) << "its block has not run";
+  EXPECT_EQ(all->at("o"), (Values{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(ChangedRun, WhereEveryBlockIsNeededNoneIsWatched) {
+  ChangedRuns runs(two_steps(), two_step_inputs(), {});
+  EXPECT_TRUE(runs.watch({{"o", 1}}).empty());
+}
+
 }  // namespace
 }  // namespace assay::vm

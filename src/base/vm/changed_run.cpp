@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "src/base/numerics/abandon.h"
+#include "src/base/numerics/format.h"
+#include "src/base/vm/block_graph.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -225,27 +227,37 @@ class ChangingTrace : public PlainTrace {
 
 }  // namespace
 
+using Bytes = std::vector<std::vector<std::byte>>;  ///< of all buffers
+
+/// Blocks that run, and what stands in memory before each launch where they alone run, unchanged.
+struct ChangedRuns::Part {
+  std::vector<std::vector<uint64_t>> blocks;  ///< by launch
+  std::vector<Bytes> kept;                    ///< by launch
+};
+
 struct ChangedRuns::State {
-  State(const Program& p, const TensorMap& inputs, const MachineOptions& options)
-      : program(p), prepared(program, inputs, options) {}
+  State(const Program& p, const TensorMap& tensors, const MachineOptions& machine)
+      : program(p), inputs(tensors), options(machine), prepared(program, inputs, options) {}
 
   Program program;
+  TensorMap inputs;
+  MachineOptions options;
   PreparedProgram prepared;
-  std::vector<size_t> first_of;                           ///< by launch: the first one of its code
-  std::vector<std::vector<std::vector<std::byte>>> kept;  ///< by launch the bytes of all buffers before it
+  std::vector<size_t> first_of;  ///< by launch: the first one of its code
+  Part whole, watched;
   std::map<size_t, Worker> workers;  ///< by launch: register files are large, and made once
 
   /// False: trapped.
   template <IsTrace Trace>
-  bool run(size_t launch, Trace& trace) {
+  bool run(size_t launch, const std::vector<uint64_t>& blocks, Trace& trace) {
     const LaunchContext& context = prepared.enter(launch);
+    if (blocks.empty()) return true;
     const auto [worker, is_new] = workers.try_emplace(launch);
     if (is_new) prepare_worker(worker->second, context);
     Block& block = worker->second.block;
     block.trap.reset();
     Engine<Trace> engine(worker->second, trace);
-    const BlockList blocks = prepared.blocks(launch);
-    for (uint64_t i = 0; i < blocks.count && !block.trap; ++i) engine.run_block(blocks[i]);
+    for (size_t i = 0; i < blocks.size() && !block.trap; ++i) engine.run_block(blocks[i]);
     require_wanted();
     return !block.trap;
   }
@@ -255,24 +267,25 @@ struct ChangedRuns::State {
     for (const Allocation& a : prepared.memory().allocations())
       if (is_buffer(a.base)) visit(a);
   }
-  void keep() {
-    auto& now = kept.emplace_back();
-    each_buffer([&](const Allocation& a) { now.emplace_back(a.data, a.data + a.bytes); });
+  Bytes now() const {
+    Bytes all;
+    each_buffer([&](const Allocation& a) { all.emplace_back(a.data, a.data + a.bytes); });
+    return all;
   }
-  /// All buffers hold what they held there.
-  bool stands_as_before(size_t launch) const {
+  /// All buffers hold the same.
+  bool stands_as(const Bytes& before) const {
     size_t i = 0;
     bool same = true;
     each_buffer([&](const Allocation& a) {
-      const std::vector<std::byte>& bytes = kept[launch][i++];
+      const std::vector<std::byte>& bytes = before[i++];
       same = same && (bytes.empty() || std::memcmp(a.data, bytes.data(), bytes.size()) == 0);
     });
     return same;
   }
-  void restore(size_t launch) {
+  void restore(const Bytes& before) {
     size_t i = 0;
     each_buffer([&](const Allocation& a) {
-      const std::vector<std::byte>& bytes = kept[launch][i++];
+      const std::vector<std::byte>& bytes = before[i++];
       if (!bytes.empty()) std::memcpy(a.data, bytes.data(), bytes.size());
     });
   }
@@ -288,8 +301,12 @@ ChangedRuns::ChangedRuns(const Program& program, const TensorMap& inputs, const 
   s.each_buffer([&](const Allocation& a) { bytes += a.bytes; });
   if (bytes > kMostBytes) return;
   executed_.resize(program.launches.size());
+  Part whole;
   for (size_t i = 0; i < program.launches.size(); ++i) {
-    s.keep();
+    whole.kept.push_back(s.now());
+    const BlockList blocks = s.prepared.blocks(i);
+    std::vector<uint64_t>& all = whole.blocks.emplace_back();
+    for (uint64_t turn = 0; turn < blocks.count; ++turn) all.push_back(blocks[turn]);
     size_t first = i;
     for (size_t j = i; j-- > 0;)
       if (&code(j) == &code(i)) first = j;
@@ -302,10 +319,41 @@ ChangedRuns::ChangedRuns(const Program& program, const TensorMap& inputs, const 
   can_run_ = true;
   MachineOptions bounded = options;
   bounded.instruction_budget = kBudgetFactor * longest + kLeastBudget;
-  auto kept = std::move(s.kept);
   auto first_of = std::move(s.first_of);
   state_ = std::make_unique<State>(program, inputs, bounded);
-  state_->kept = std::move(kept), state_->first_of = std::move(first_of);
+  state_->whole = std::move(whole), state_->first_of = std::move(first_of);
+}
+
+std::vector<OutputElement> ChangedRuns::watch(const std::vector<OutputElement>& elements) {
+  State& s = *state_;
+  s.watched = {};
+  if (!can_run_ || elements.empty()) return {};
+  const BlockGraph graph(s.program, s.inputs, s.options);
+  if (graph.trapped()) return {};
+  const std::vector<ProgramOutput>& program = s.program.outputs;
+  std::vector<BlockSet> behind;
+  for (const OutputElement& element : elements) {
+    const auto output = std::find_if(program.begin(), program.end(),
+                                     [&](const ProgramOutput& o) { return o.name == element.output; });
+    const auto bytes = static_cast<uint64_t>(format(output->dtype).bytes);
+    const uint64_t address = s.prepared.memory().find(output->name)->address();
+    behind.push_back(graph.behind(address + bytes * static_cast<uint64_t>(element.flat)));
+  }
+  const BlockSet& fewest =
+      *std::min_element(behind.begin(), behind.end(),
+                        [](const BlockSet& a, const BlockSet& b) { return a.count() < b.count(); });
+  if (fewest.count() == 0 || fewest.count() == graph.blocks()) return {};
+  for (size_t i = 0; i < launches(); ++i) {
+    s.restore(i == 0 ? s.whole.kept[0] : s.watched.kept.back());
+    PlainTrace plain;
+    if (i > 0 && !s.run(i - 1, fewest.of_launch[i - 1], plain)) return {};
+    s.watched.kept.push_back(s.now());
+  }
+  s.watched.blocks = fewest.of_launch;
+  std::vector<OutputElement> known;
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (behind[i].of_launch == fewest.of_launch) known.push_back(elements[i]);
+  return known;
 }
 
 size_t ChangedRuns::launches() const {
@@ -315,25 +363,32 @@ const Code& ChangedRuns::code(size_t launch) const {
   return state_->prepared.code(launch);
 }
 
-std::optional<RealOutputs> ChangedRuns::run(const std::map<size_t, std::vector<OpChange>>& changes) {
+std::optional<RealOutputs> ChangedRuns::run(const Changes& changes) {
+  return run(changes, state_->whole);
+}
+std::optional<RealOutputs> ChangedRuns::run_watched(const Changes& changes) {
+  return run(changes, state_->watched);
+}
+
+std::optional<RealOutputs> ChangedRuns::run(const Changes& changes, const Part& part) {
   if (!can_run_ || changes.empty()) return std::nullopt;
   State& s = *state_;
   const size_t begin = changes.begin()->first;
-  s.restore(begin);
+  s.restore(part.kept[begin]);
   for (size_t i = begin; i < launches(); ++i) {
     const auto here = changes.find(s.first_of[i]);
     bool ended = false;
     if (here == changes.end()) {
       PlainTrace plain;
-      ended = s.run(i, plain);
+      ended = s.run(i, part.blocks[i], plain);
     } else {
       ChangingTrace changing(code(i), here->second);
-      ended = s.run(i, changing);
+      ended = s.run(i, part.blocks[i], changing);
     }
     if (!ended) return std::nullopt;
     const bool others = std::any_of(s.first_of.begin() + static_cast<ptrdiff_t>(i) + 1, s.first_of.end(),
                                     [&](size_t first) { return changes.contains(first); });
-    if (!others && i + 1 < launches() && s.stands_as_before(i + 1)) return unchanged_;
+    if (!others && i + 1 < launches() && s.stands_as(part.kept[i + 1])) return unchanged_;
   }
   return outputs();
 }

@@ -36,6 +36,12 @@ struct OpChange {
   Slot by = no_slot;  ///< Instead::another
 };
 
+/// Of an output.
+struct OutputElement {
+  std::string output;
+  int64_t flat = 0;
+};
+
 class ChangedRuns {
  public:
   /// Runs the program once as it is. Throws BadInput as run() does.
@@ -58,10 +64,19 @@ class ChangedRuns {
   const RealOutputs& unchanged() const { return unchanged_; }
   /// By launch the changes of its code; launches of the same code share those of the first. None after a
   /// trap.
-  std::optional<RealOutputs> run(const std::map<size_t, std::vector<OpChange>>&);
+  using Changes = std::map<size_t, std::vector<OpChange>>;
+  std::optional<RealOutputs> run(const Changes&);
+
+  /// Blocks that stand behind one of the elements, the fewest, can run alone from now on. Returns those of
+  /// the elements behind which these stand and no others; none where that leaves out no block.
+  std::vector<OutputElement> watch(const std::vector<OutputElement>&);
+  /// As run(), those blocks alone: what the watched elements are; others are not to be read.
+  std::optional<RealOutputs> run_watched(const Changes&);
 
  private:
   struct State;
+  struct Part;
+  std::optional<RealOutputs> run(const Changes&, const Part&);
   RealOutputs outputs() const;
 
   std::unique_ptr<State> state_;

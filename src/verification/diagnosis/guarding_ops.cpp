@@ -38,4 +38,20 @@ std::set<size_t> merely_guarding(const vm::Code& code) {
   return merely;
 }
 
+std::map<size_t, bool> loop_conditions(const vm::Code& code) {
+  const auto target_of = [&](size_t at) {  // -1: it does not branch
+    return code.signatures[at].control == vm::Control::branch ? ptrdiff_t{code.ops[at].target} : -1;
+  };
+  std::map<size_t, bool> conditions;
+  for (size_t last = 0; last < code.ops.size(); ++last) {
+    const ptrdiff_t first = target_of(last), end = static_cast<ptrdiff_t>(last);
+    if (first < 0 || first > end) continue;
+    if (code.ops[last].guarded) conditions[last] = false;
+    for (auto at = static_cast<size_t>(first); at < last; ++at)
+      if (const ptrdiff_t to = target_of(at); code.ops[at].guarded && to >= 0 && (to < first || to > end))
+        conditions[at] = true;
+  }
+  return conditions;
+}
+
 }  // namespace assay

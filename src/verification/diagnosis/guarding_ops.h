@@ -1,6 +1,8 @@
-// Which predicates do no more than guard the instruction after them, as compilers write a condition.
+// Which predicates do no more than guard the instruction after them, as compilers write a condition; which
+// guards are conditions of loops.
 #pragma once
 #include <cstddef>
+#include <map>
 #include <set>
 
 #include "src/base/vm/code.h"
@@ -10,5 +12,8 @@ namespace assay {
 /// Ops whose predicate the next op of their line is guarded by, or negates for one that is, and nothing else
 /// reads before it is written again: to change the guard is to change them.
 std::set<size_t> merely_guarding(const vm::Code&);
+
+/// Guarded branches that end a loop or go on with it, and whether they end it where they are taken.
+std::map<size_t, bool> loop_conditions(const vm::Code&);
 
 }  // namespace assay

@@ -1,16 +1,20 @@
 #include "src/verification/diagnosis/line_repair.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "src/base/mutation/mutation.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/opcode.h"
 #include "src/verification/diagnosis/guarding_ops.h"
 #include "src/verification/diagnosis/processor_time.h"
+#include "src/verification/diagnosis/repair_ways.h"
 
 namespace assay {
 namespace {
@@ -21,13 +25,10 @@ using vm::Op;
 using vm::OpChange;
 using Changes = std::map<size_t, std::vector<OpChange>>;
 
-/// The less a change says the sooner it is tried, and named.
-enum Simplicity { kChoice, kBound, kTerm, kStep, kRegister };
 /// How much later it is tried.
 constexpr double kLater[] = {0, 0.05, 0.25, 0.5, 0.75};
-constexpr double kAfterDecisions = 1;
-/// Registers that are tried in the place of one.
-constexpr size_t kOthers = 32;
+/// Of decisions alone: most slips of a condition are in its bound.
+constexpr double kChoiceLater = 0.1;
 /// What mends less is no repair.
 constexpr double kMends = 0.7;
 constexpr double kOfSameLine = 0.03;
@@ -41,161 +42,9 @@ struct Candidate {
   OpChange change;
   int simplicity = kChoice;
   double suspicion = 0;
-  std::string line;
+  int line = -1;    ///< Standing::line
   double turn = 0;  ///< what is tried first: a plainer change may be less suspect
 };
-
-bool is_predicate(const vm::Use& use) {
-  return use.cell == vm::Cell::mask;
-}
-bool is_float(const vm::Use& use) {
-  return ptx::is_float(use.type);
-}
-
-/// Ways to change one op, without other registers.
-std::vector<std::pair<OpChange, int>> ways_of(const vm::Code& code, const Op& op,
-                                              const vm::ChangedRuns::Executed& executed, bool floats,
-                                              bool only_guards) {
-  std::vector<std::pair<OpChange, int>> ways;
-  const size_t at = code.index(op);
-  const vm::Signature& signature = code.signature(op);
-  const auto add = [&](OpChange::Of of, size_t source, std::initializer_list<Instead> all, int simplicity) {
-    for (const Instead instead : all) ways.push_back({{of, at, source, instead, vm::no_slot}, simplicity});
-  };
-  using Of = OpChange::Of;
-  if (op.guarded) {
-    if (executed.held[at]) add(Of::guard, 0, {Instead::zero}, kChoice);
-    if (executed.failed[at]) add(Of::guard, 0, {Instead::one}, kChoice);
-    if (executed.held[at] && executed.failed[at]) add(Of::guard, 0, {Instead::negated}, kChoice);
-  }
-  if (!executed.times[at]) return ways;
-  const Flow flow = signature.flow();
-  const bool chooses = flow == Flow::comparison || flow == Flow::logic;
-  if (chooses && !only_guards && !signature.writes.empty() && is_predicate(signature.writes[0]))
-    add(Of::result, 0, {Instead::zero, Instead::one, Instead::negated}, kChoice);
-  for (size_t i = 0; i < signature.reads.size(); ++i) {
-    const vm::Use& use = signature.reads[i];
-    if (use.slot == vm::no_slot || use.purpose == vm::Purpose::guard) continue;
-    if (use.purpose == vm::Purpose::address) {
-      add(Of::source, i, {Instead::next, Instead::previous}, kStep);
-    } else if (is_predicate(use)) {
-      if (!only_guards) add(Of::source, i, {Instead::zero, Instead::one, Instead::negated}, kChoice);
-    } else if (flow == Flow::arithmetic && is_float(use)) {
-      if (floats) add(Of::source, i, {Instead::zero, Instead::one, Instead::negated}, kTerm);
-    } else if (flow == Flow::comparison) {
-      // One more on one side is one less on the other. Of what is wrong of bounds one is the likeliest.
-      if (is_float(use)) continue;
-      add(Of::source, i, {Instead::zero}, kStep);
-      if (i + 1 == signature.reads.size() || is_predicate(signature.reads[i + 1]) ||
-          signature.reads[i + 1].slot == vm::no_slot)
-        add(Of::source, i, {Instead::next, Instead::previous}, kBound);
-    } else if (flow == Flow::integer || flow == Flow::shift || flow == Flow::logic) {
-      if (!is_float(use)) add(Of::source, i, {Instead::zero, Instead::next, Instead::previous}, kStep);
-    } else if (flow == Flow::copy && use.cell == vm::Cell::word) {
-      if (floats) add(Of::source, i, {Instead::zero}, kTerm);
-      if (!is_float(use)) add(Of::source, i, {Instead::next, Instead::previous}, kStep);
-    }
-  }
-  if (flow != Flow::load || signature.writes.empty()) return ways;
-  const vm::Use& loaded = signature.writes[0];
-  const bool sizes = op.space == ptx::Space::param && !is_float(loaded);
-  if (sizes) add(Of::result, 0, {Instead::next, Instead::previous}, kStep);
-  if (!sizes && floats) add(Of::result, 0, {Instead::zero}, kTerm);
-  return ways;
-}
-
-/// Registers by the ops that write and read them, of those that ran.
-struct Lifetime {
-  size_t first_write = SIZE_MAX, last_write = 0, last_read = 0;
-  vm::Cell cell = vm::Cell::none;
-  bool real = false;
-};
-
-std::map<vm::Slot, Lifetime> lifetimes(const vm::Code& code, const vm::ChangedRuns::Executed& executed) {
-  std::map<vm::Slot, Lifetime> all;
-  for (const vm::RegisterPlace& place : code.registers) {
-    const ptx::Register& reg =
-        code.module->functions[static_cast<size_t>(place.function)].registers[static_cast<size_t>(place.reg)];
-    Lifetime& made = all[place.slot];
-    made.cell = vm::cell_of(reg.type), made.real = ptx::is_float(reg.type);
-  }
-  for (size_t i = 0; i < code.ops.size(); ++i) {
-    if (!executed.times[i]) continue;
-    for (const vm::Use& use : code.signatures[i].writes)
-      if (const auto known = all.find(use.slot); known != all.end())
-        known->second.first_write = std::min(known->second.first_write, i), known->second.last_write = i;
-    for (const vm::Use& use : code.signatures[i].reads)
-      if (const auto known = all.find(use.slot); known != all.end()) known->second.last_read = i;
-  }
-  return all;
-}
-
-std::vector<vm::Slot> others_for(const std::map<vm::Slot, Lifetime>& all, const vm::Use& use, size_t at) {
-  const auto own = all.find(use.slot);
-  const bool real = own == all.end() ? is_float(use) : own->second.real;
-  std::vector<std::pair<size_t, vm::Slot>> near;
-  for (const auto& [slot, life] : all)
-    if (slot != use.slot && life.cell == use.cell && life.real == real && life.first_write < at &&
-        life.last_read >= at)
-      near.emplace_back(life.last_write < at ? at - life.last_write : life.last_write - at, slot);
-  std::sort(near.begin(), near.end());
-  if (near.size() > kOthers) near.resize(kOthers);
-  std::vector<vm::Slot> slots;
-  for (const auto& [distance, slot] : near) slots.push_back(slot);
-  return slots;
-}
-
-std::string register_name(const vm::Code& code, vm::Slot slot) {
-  for (const vm::RegisterPlace& place : code.registers)
-    if (place.slot == slot)
-      return code.module->functions[static_cast<size_t>(place.function)]
-          .registers[static_cast<size_t>(place.reg)]
-          .name;
-  return "a literal";
-}
-
-std::string text_of(const vm::Code& code, const Op& op) {
-  const ptx::Instruction* in = instruction_of(code, op);
-  return in ? fmt::format("{} (PTX line {})", in->opcode, in->ptx_line) : "";
-}
-
-std::string words(Instead instead, bool predicate) {
-  switch (instead) {
-    case Instead::zero:
-      return predicate ? "never true" : "taken for 0";
-    case Instead::one:
-      return predicate ? "always true" : "taken for 1";
-    case Instead::negated:
-      return predicate ? "inverted" : "negated";
-    case Instead::next:
-      return "one more";
-    case Instead::previous:
-      return "one less";
-    case Instead::another:
-      return "another";
-  }
-  return "";
-}
-
-std::string sentence_of(const vm::Code& code, const Candidate& c) {
-  const Op& op = code.ops[c.op];
-  const vm::Signature& signature = code.signature(op);
-  const std::string in = text_of(code, op);
-  if (c.change.of == OpChange::Of::guard)
-    return fmt::format("the guard {} of {} {}", register_name(code, op.guard), in,
-                       words(c.change.instead, true));
-  if (c.change.of == OpChange::Of::result) {
-    const vm::Use& use = signature.writes[0];
-    return fmt::format("{} of {} {}", register_name(code, use.slot), in,
-                       words(c.change.instead, is_predicate(use)));
-  }
-  const vm::Use& use = signature.reads[c.change.source];
-  if (c.change.instead == Instead::another)
-    return fmt::format("{} for {} in {}", register_name(code, c.change.by), register_name(code, use.slot),
-                       in);
-  return fmt::format("{} {} in {}", register_name(code, use.slot), words(c.change.instead, is_predicate(use)),
-                     in);
-}
 
 /// Candidates of one code, the simplest first; a code has its share of the time, the more suspect the more.
 struct Queue {
@@ -210,9 +59,41 @@ struct Queue {
 class Search {
  public:
   Search(vm::ChangedRuns& runs, const SourceText& source, const RepairSearch& search)
-      : runs_(runs), source_(source), search_(search), start_(processor_seconds()) {}
+      : runs_(runs), source_(source), search_(search), start_(processor_seconds()) {
+    if (search.left) watched_ = runs.watch(search.wrong);
+  }
 
   std::vector<Repair> find() {
+    if (search_.decision_seconds > 0) {
+      gather(Part::decisions);
+      attempt_all(search_.decision_seconds);
+    }
+    if (search_.seconds > 0 && !is_over(HUGE_VAL)) {
+      gather(search_.decision_seconds > 0 ? Part::others : Part::all);
+      attempt_all(search_.seconds);
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const Repair& a, const Repair& b) {
+      return std::tuple(a.left, a.simplicity) < std::tuple(b.left, b.simplicity);
+    });
+    return std::move(found_);
+  }
+
+ private:
+  /// Chain or line, opcode or -1, what is changed.
+  using Key = std::tuple<int, int, int, size_t, int>;
+  /// An instruction's, in numbers: texts are compared once.
+  struct Place {
+    int line = -1, chain = -1, opcode = -1;  ///< chain: of calls that were inlined
+    bool floats = false;                     ///< they may be wrong
+    SourceLocation where;
+  };
+
+  double seconds() const { return processor_seconds() - start_; }
+  /// Candidates that are gathered and tried before the others.
+  enum class Part { decisions, others, all };
+  void gather(Part part) {
+    part_ = part;
+    queues_.clear(), common_.clear(), chains_.clear();
     for (size_t launch = 0; launch < runs_.launches(); ++launch)
       if (!runs_.executed(launch).times.empty()) gather(launch);
     add_common();
@@ -222,39 +103,38 @@ class Search {
       for (const Candidate& c : queue.open) sum += c.suspicion;
       queue.weight = kLeastWeight + sum / std::max<double>(1, static_cast<double>(queue.open.size()));
     }
-    while (!is_over()) {
-      Queue* least = nullptr;
-      for (Queue& queue : queues_)
-        if (has_more(queue) && (!least || queue.seconds / queue.weight < least->seconds / least->weight))
-          least = &queue;
-      if (!least) break;
-      const double before = seconds();
-      if (least->next < least->open.size()) attempt(least->open[least->next++]);
-      least->seconds += seconds() - before;
-    }
-    std::stable_sort(found_.begin(), found_.end(), [](const Repair& a, const Repair& b) {
-      return std::tuple(a.left, a.simplicity) < std::tuple(b.left, b.simplicity);
-    });
-    return std::move(found_);
   }
-
- private:
-  using Key = std::tuple<std::string, std::string, int, size_t, int>;
-
-  double seconds() const { return processor_seconds() - start_; }
+  bool is_wanted(int simplicity) const {
+    return part_ == Part::all || (simplicity <= kBound) == (part_ == Part::decisions);
+  }
   /// Once something makes all right, what is about as plain is found in the time that it took.
-  bool is_over() const {
-    const double most = std::max(search_.seconds, search_.decision_seconds);
-    return seconds() > (first_whole_ < 0 ? most : std::min(most, 2 * first_whole_ + kAfterWhole));
+  bool is_over(double until) const {
+    return seconds() > (first_whole_ < 0 ? until : std::min(until, 2 * first_whole_ + kAfterWhole));
   }
-  /// Adds the next op's registers where nothing else is left. What no time is left for is none.
+  void attempt_all(double for_seconds) {
+    for (const double until = seconds() + for_seconds; !is_over(until);) {
+      Queue* first = nullptr;
+      for (Queue& queue : queues_)
+        if (has_more(queue) && (!first || comes_before(queue, *first))) first = &queue;
+      if (!first) break;
+      const double before = seconds();
+      attempt(first->open[first->next++]);
+      first->seconds += seconds() - before;
+    }
+  }
+  /// Decisions that have time of their own are tried in one order, whichever code they are of; all else in
+  /// turn by time.
+  bool comes_before(const Queue& a, const Queue& b) const {
+    if (part_ == Part::decisions) return a.open[a.next].turn < b.open[b.next].turn;
+    return a.seconds / a.weight < b.seconds / b.weight;
+  }
+  /// Adds the next op's registers where nothing else is left.
   bool has_more(Queue& queue) {
     while (queue.next == queue.open.size() && queue.ops_left > 0) {
       queue.open.clear(), queue.next = 0;
       add_registers(queue.launch, queue.by_suspicion[--queue.ops_left], queue);
     }
-    if (queue.next == queue.open.size()) return false;
-    return queue.open[queue.next].simplicity <= kBound || seconds() <= search_.seconds;
+    return queue.next < queue.open.size();
   }
 
   /// Lines take turns, the more suspect ones more often.
@@ -262,10 +142,10 @@ class Search {
     const auto by_turn = [](const Candidate& a, const Candidate& b) { return a.turn < b.turn; };
     for (Candidate& c : open) {
       c.turn = kLater[c.simplicity] + 1 - c.suspicion;
-      if (search_.decision_seconds > 0 && c.simplicity > kBound) c.turn += kAfterDecisions;
+      if (part_ == Part::decisions && c.simplicity == kChoice) c.turn += kChoiceLater;
     }
     std::stable_sort(open.begin(), open.end(), by_turn);
-    std::map<std::string, int> of_line;
+    std::map<int, int> of_line;
     for (Candidate& c : open) c.turn += kOfSameLine * of_line[c.line]++;
     std::stable_sort(open.begin(), open.end(), by_turn);
   }
@@ -274,12 +154,14 @@ class Search {
   std::vector<double> suspicions(const vm::Code& code, const vm::ChangedRuns::Executed& executed) const {
     const size_t count = code.ops.size();
     std::vector<double> known(count, -1);
-    std::map<vm::Slot, std::vector<size_t>> readers;
+    std::unordered_map<vm::Slot, std::vector<size_t>> readers;
+    std::map<std::pair<int32_t, int32_t>, double> of_instruction;
     for (size_t at = 0; at < count; ++at) {
       const Op& op = code.ops[at];
       if (op.function < 0 || op.instruction < 0) continue;
-      const double own = search_.suspicion(code.module.get(), op.function, op.instruction);
-      if (own > 0) known[at] = own;
+      const auto [own, is_new] = of_instruction.try_emplace({op.function, op.instruction});
+      if (is_new) own->second = search_.suspicion(code.module.get(), op.function, op.instruction);
+      if (own->second > 0) known[at] = own->second;
       for (const vm::Use& use : code.signatures[at].reads) readers[use.slot].push_back(at);
     }
     for (int pass = 0; pass < 3; ++pass)
@@ -313,37 +195,58 @@ class Search {
     const vm::ChangedRuns::Executed& executed = runs_.executed(launch);
     std::map<Key, size_t> of_key;
     Queue& queue = queues_.emplace_back();
-    queue.launch = launch, queue.ops_left = code.ops.size();
-    const std::vector<double> suspicion = suspicions(code, executed);
+    queue.launch = launch, queue.ops_left = part_ == Part::decisions ? 0 : code.ops.size();
+    const auto known = suspicion_.find(launch);
+    const std::vector<double>& suspicion =
+        known != suspicion_.end() ? known->second : suspicion_[launch] = suspicions(code, executed);
     const std::set<size_t> merely = merely_guarding(code);
+    const std::map<size_t, bool> loops = loop_conditions(code);
+    std::set<int> heads;
+    for (const auto& [at, ends] : loops)
+      if (const Place& place = place_of(code, code.ops[at]); place.where.line > 0) heads.insert(place.line);
     for (size_t at = 0; at < code.ops.size(); ++at) queue.by_suspicion.push_back(at);
     std::stable_sort(queue.by_suspicion.begin(), queue.by_suspicion.end(),
                      [&](size_t a, size_t b) { return suspicion[a] < suspicion[b]; });
     for (size_t at = code.ops.size(); at-- > 0;) {
       const Op& op = code.ops[at];
       if (op.function < 0 || op.instruction < 0 || (!executed.times[at] && !op.guarded)) continue;
-      const SourceLocation where = location_of(*code.module, op.function, op.instruction);
-      const bool floats = search_.may_compute_wrong(where);
-      const std::string line =
-          fmt::format("{}:{}", where.file, where.line > 0 ? where.line : -where.ptx_line);
-      std::string chain = line;
-      for (const std::string& frame : where.frames) chain += " " + frame;
-      for (const auto& [change, simplicity] : ways_of(code, op, executed, floats, merely.contains(at))) {
-        const Key key{chain, instruction_of(code, op)->opcode, static_cast<int>(change.of), change.source,
+      const Place& place = place_of(code, op);
+      const auto loop = loops.find(at);
+      const Standing standing{merely.contains(at), loop != loops.end() && !loop->second,
+                              loop != loops.end() && loop->second, heads.contains(place.line)};
+      for (const auto& [change, simplicity] : ways_of(code, op, executed, place.floats, standing)) {
+        if (!is_wanted(simplicity)) continue;
+        const Key key{place.chain, place.opcode, static_cast<int>(change.of), change.source,
                       static_cast<int>(change.instead)};
         const auto [known, is_new] = of_key.try_emplace(key, queue.open.size());
-        if (is_new) queue.open.push_back({{}, launch, at, change, simplicity, suspicion[at], line});
+        if (is_new) queue.open.push_back({{}, launch, at, change, simplicity, suspicion[at], place.line});
         queue.open[known->second].changes[launch].push_back(change);
         Key common = key;
-        std::get<0>(common) = line;
+        std::get<0>(common) = place.line;
         Candidate& everywhere =
-            common_.try_emplace(common, Candidate{{}, launch, at, change, simplicity, suspicion[at], line})
+            common_
+                .try_emplace(common, Candidate{{}, launch, at, change, simplicity, suspicion[at], place.line})
                 .first->second;
         everywhere.changes[launch].push_back(change);
-        chains_[common].insert(fmt::format("{} {}", launch, chain));
+        chains_[common].insert({launch, place.chain});
       }
-      if (executed.times[at]) add_readers(code, launch, at, line, chain, suspicion, of_key, queue);
+      if (executed.times[at] && is_wanted(kStep))
+        add_readers(code, launch, at, place, suspicion, of_key, queue);
     }
+  }
+  const Place& place_of(const vm::Code& code, const Op& op) {
+    const auto [known, is_new] = places_.try_emplace({code.module.get(), op.function, op.instruction});
+    Place& place = known->second;
+    if (!is_new) return place;
+    const auto number_of = [&](const std::string& text) {
+      return texts_.try_emplace(text, static_cast<int>(texts_.size())).first->second;
+    };
+    const SourceLocation where =
+        locations_.try_emplace(code.module.get(), *code.module).first->second.of(op.function, op.instruction);
+    const std::string line = fmt::format("{}:{}", where.file, where.line > 0 ? where.line : -where.ptx_line);
+    place = {number_of(line), number_of(fmt::format("{} {}", line, fmt::join(where.frames, " "))),
+             number_of(instruction_of(code, op)->opcode), search_.may_compute_wrong(where), where};
+    return place;
   }
   void add_registers(size_t launch, size_t at, Queue& queue) {
     const vm::Code& code = runs_.code(launch);
@@ -352,7 +255,7 @@ class Search {
     if (!lifetimes_.contains(launch)) lifetimes_[launch] = lifetimes(code, runs_.executed(launch));
     const std::map<vm::Slot, Lifetime>& all = lifetimes_[launch];
     const vm::Signature& signature = code.signature(op);
-    const bool floats = search_.may_compute_wrong(location_of(*code.module, op.function, op.instruction));
+    const bool floats = place_of(code, op).floats;
     for (size_t i = 0; i < signature.reads.size() && i < 4; ++i) {
       const vm::Use& use = signature.reads[i];
       if (use.slot == vm::no_slot || use.purpose == vm::Purpose::guard || use.cell == vm::Cell::none)
@@ -360,14 +263,13 @@ class Search {
       if (is_float(use) && !floats) continue;
       for (const vm::Slot by : others_for(all, use, at)) {
         const OpChange change{OpChange::Of::source, at, i, Instead::another, by};
-        queue.open.push_back({{{launch, {change}}}, launch, at, change, kRegister, 0, ""});
+        queue.open.push_back({{{launch, {change}}}, launch, at, change, kRegister, 0, -1});
       }
     }
   }
   /// All that a line reads of one integer register, a loop's bound that is tested in several ways.
-  void add_readers(const vm::Code& code, size_t launch, size_t at, const std::string& line,
-                   const std::string& chain, const std::vector<double>& suspicion,
-                   std::map<Key, size_t>& of_key, Queue& queue) {
+  void add_readers(const vm::Code& code, size_t launch, size_t at, const Place& place,
+                   const std::vector<double>& suspicion, std::map<Key, size_t>& of_key, Queue& queue) {
     const vm::Signature& signature = code.signatures[at];
     const Flow flow = signature.flow();
     if (flow != Flow::integer && flow != Flow::comparison && flow != Flow::shift &&
@@ -379,10 +281,10 @@ class Search {
         continue;
       for (const Instead instead : {Instead::zero, Instead::next, Instead::previous}) {
         const OpChange change{OpChange::Of::source, at, i, instead, vm::no_slot};
-        const Key key{chain, "all", static_cast<int>(OpChange::Of::source), use.slot,
+        const Key key{place.chain, -1, static_cast<int>(OpChange::Of::source), use.slot,
                       static_cast<int>(instead)};
         const auto [known, is_new] = of_key.try_emplace(key, queue.open.size());
-        if (is_new) queue.open.push_back({{}, launch, at, change, kStep, suspicion[at], line});
+        if (is_new) queue.open.push_back({{}, launch, at, change, kStep, suspicion[at], place.line});
         queue.open[known->second].changes[launch].push_back(change);
       }
     }
@@ -396,19 +298,27 @@ class Search {
   }
 
   void attempt(const Candidate& c) {
+    if (!watched_.empty()) {
+      const auto some = runs_.run_watched(c.changes);
+      if (!some || search_.left(*some, watched_) > kMends) return;
+    }
     const auto outputs = runs_.run(c.changes);
     if (!outputs) return;
     const RepairVerdict verdict = search_.judge(*outputs);
     if (!verdict.harmless || (!verdict.whole && verdict.left > kMends)) return;
     const vm::Code& code = runs_.code(c.launch);
     const Op& op = code.ops[c.op];
-    Repair repair{link_of(*code.module, op.function, op.instruction, source_), sentence_of(code, c),
+    Repair repair{link_of(*code.module, op.function, op.instruction, source_), sentence_of(code, c.change),
                   c.simplicity, verdict.whole ? 0 : std::max(verdict.left, 1e-6)};
     if (c.change.of == OpChange::Of::guard && code.signature(op).control == vm::Control::branch)
       add_decided(code, op, repair);
     if (code.signature(op).flow() == Flow::comparison) add_branch(code, op, repair);
-    if (c.change.of == OpChange::Of::source && c.simplicity <= kTerm)
-      add_maker(code, op, c.change.source, repair);
+    const bool of_source = c.change.of == OpChange::Of::source;
+    // A number that a loop begins with is no term that something made.
+    const auto is_count = [](const vm::Use& use) { return !is_float(use) && !is_predicate(use); };
+    const bool counts = of_source && code.signature(op).flow() != Flow::comparison &&
+                        is_count(code.signature(op).reads[c.change.source]);
+    if (of_source && c.simplicity <= kTerm && !counts) add_maker(code, op, c.change.source, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
@@ -503,10 +413,16 @@ class Search {
   const SourceText& source_;
   const RepairSearch& search_;
   const double start_;
+  Part part_ = Part::all;
+  std::vector<vm::OutputElement> watched_;
+  std::map<size_t, std::vector<double>> suspicion_;  ///< by launch and op
   std::vector<Queue> queues_;
   std::map<size_t, std::map<vm::Slot, Lifetime>> lifetimes_;
   std::map<Key, Candidate> common_;
-  std::map<Key, std::set<std::string>> chains_;
+  std::map<Key, std::set<std::pair<size_t, int>>> chains_;  ///< launches and chains
+  std::map<const ptx::Module*, Locations> locations_;
+  std::map<std::tuple<const ptx::Module*, int32_t, int32_t>, Place> places_;
+  std::unordered_map<std::string, int> texts_;
   std::vector<Repair> found_;
   double first_whole_ = -1;  ///< when it was found
 };

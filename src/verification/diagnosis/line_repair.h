@@ -30,6 +30,10 @@ struct Repair {
 
 struct RepairSearch {
   std::function<RepairVerdict(const vm::RealOutputs&)> judge;
+  /// Wrong elements, some. Changes run in the blocks behind a few of them first, and where `left` of the
+  /// errors of those is as much as before, in no others.
+  std::vector<vm::OutputElement> wrong;
+  std::function<double(const vm::RealOutputs&, const std::vector<vm::OutputElement>&)> left;
   /// Could other values of an instruction of this line explain what is wrong? Others' floats are not changed.
   std::function<bool(const SourceLocation&)> may_compute_wrong;
   /// How much an instruction stands behind wrong values, and not behind right ones: 0 to 1.
@@ -37,7 +41,7 @@ struct RepairSearch {
   /// Guards and bounds are tried before anything else, for so long: of a program that is not optimised, where
   /// each condition is still there. 0: they take their turn.
   double decision_seconds = 0;
-  double seconds = 5;  ///< for all else, those included
+  double seconds = 5;  ///< for all else, after those
 };
 /// Whole repairs first, then what mends most, a line once.
 std::vector<Repair> find_repairs(vm::ChangedRuns&, const SourceText&, const RepairSearch&);

@@ -30,8 +30,8 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 3,
-                 kOfPlainDecisions = 6;
+constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 2.5,
+                 kOfPlainDecisions = 3.5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// Of what mends all: a slip in the source would be no more. What is less plain may only undo it.
@@ -189,16 +189,21 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
   if (!runs.can_run()) return {};
   RepairSearch search;
   search.judge = [&](const vm::RealOutputs& changed) { return told.judge(changed, runs.unchanged()); };
+  search.wrong = told.most_wrong();
+  search.left = [&](const vm::RealOutputs& changed, const std::vector<vm::OutputElement>& of) {
+    return told.left_of(changed, of);
+  };
   search.may_compute_wrong = [&](const SourceLocation& where) {
     return suspects.explain.empty() || suspects.explain.contains(place_of(where));
   };
   size_t wrong = 0, right = 0;  // slices
   for (const auto& [site, behind] : suspects.behind)
     wrong = std::max<size_t>(wrong, behind.wrong), right = std::max<size_t>(right, behind.right);
-  search.suspicion = [&suspects, &near, wrong, right](const ptx::Module* module, int32_t function,
-                                                      int32_t at) {
+  std::map<const ptx::Module*, Locations> locations;
+  search.suspicion = [&, wrong, right](const ptx::Module* module, int32_t function, int32_t at) {
     const auto known = suspects.behind.find({module, function, at});
-    if (known == suspects.behind.end()) return nearness(location_of(*module, function, at), near);
+    if (known == suspects.behind.end())
+      return nearness(locations.try_emplace(module, *module).first->second.of(function, at), near);
     const double of_wrong = known->second.wrong / std::max(1.0, static_cast<double>(wrong));
     const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
     return of_wrong / (of_wrong + of_right + 0.01);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/diagnosis/processor_time.h"
@@ -205,6 +206,34 @@ RepairVerdict TellingCase::judge(const vm::RealOutputs& changed, const vm::RealO
   verdict.left = before > 0 ? std::sqrt(after / before) : 1;
   if (std::isnan(verdict.left)) verdict.left = 1, verdict.whole = false;
   return verdict;
+}
+
+std::vector<vm::OutputElement> TellingCase::most_wrong() const {
+  constexpr double kOfMost = 0.25;
+  std::vector<std::pair<double, vm::OutputElement>> all;
+  double most = 0;
+  for (const JudgedElement& e : sample()) {
+    if (!e.wrong) continue;
+    const double size = std::max(rms_of(expected.at(e.output)), std::numeric_limits<double>::min());
+    all.push_back({std::fabs(e.is - e.should) / size, {e.output, e.flat}});
+    most = std::max(most, all.back().first);
+  }
+  std::vector<vm::OutputElement> chosen;
+  for (auto& [error, element] : all)
+    if (error >= kOfMost * most) chosen.push_back(std::move(element));
+  return chosen;
+}
+
+double TellingCase::left_of(const vm::RealOutputs& changed, const std::vector<vm::OutputElement>& of) const {
+  double before = 0, after = 0;
+  for (const auto& [output, flat] : of) {
+    const auto i = static_cast<size_t>(flat);
+    const double size = std::max(rms_of(expected.at(output)), std::numeric_limits<double>::min());
+    const double should = expected.at(output)[i];
+    const double old = (exact.at(output)[i] - should) / size, now = (changed.at(output)[i] - should) / size;
+    before += old * old, after += now * now;
+  }
+  return std::isfinite(after) && before > 0 ? std::sqrt(after / before) : 1;
 }
 
 std::optional<vm::RealOutputs> TellingCase::reference(const vm::InputMoves& moves) const {

@@ -29,6 +29,10 @@ struct TellingCase {
   /// Of outputs of a changed program, rounded like `rounded`, those of the program as it is: errors that its
   /// roundings explain are none.
   RepairVerdict judge(const vm::RealOutputs& changed, const vm::RealOutputs& rounded) const;
+  /// Elements as wrong as a quarter of the most wrong one, and what a changed run leaves of the errors of
+  /// some.
+  std::vector<vm::OutputElement> most_wrong() const;
+  double left_of(const vm::RealOutputs& changed, const std::vector<vm::OutputElement>& of) const;
   /// The same case of another program for the same kernel; none where it is not the same elements that are
   /// wrong, or they are not as wrong.
   std::optional<TellingCase> with(Program, const vm::MachineOptions&) const;
