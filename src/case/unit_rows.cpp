@@ -42,6 +42,7 @@ UnitRows::UnitRows(const Case& c, const RandomStream& stream, int64_t channels, 
       reflected_(c.values == "reflected"),
       long_(c.values == "long-keys"),
       rates_(rates),
+      decays_(c.decay != "none"),
       largest_(c.rates),
       tokens_(c.T),
       channels_(channels),
@@ -117,6 +118,8 @@ double UnitRows::growth(int64_t length) {
 
 double UnitRows::opposed(const Coordinates& at, int64_t length) const {
   if (growing_) return unit(at) * growth(length);
+  // A decay beside it leaves no reflection of 2: diag(e^w) - 2 a a^T lengthens what it turns.
+  if (reflected_ && decays_) return -unit(at);
   return -(unit(at) * rate(at, kRate));
 }
 

@@ -21,9 +21,9 @@ class UnitRows {
   /// As `unit`, of the channels from `first` on.
   void units(const Coordinates& first, int64_t count, double* out) const;
   /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
-  /// one token of 64 every channel has a rate of its own. Values "reflected": a rate of 2; "growing": along
-  /// the unit row, so that a state grows by 2^40 in the longest sequence there can be. `length`: tokens of
-  /// the sequence.
+  /// one token of 64 every channel has a rate of its own. Values "reflected": a rate of 2, or of 1 beside a
+  /// decay; "growing": along the unit row, so that a state grows by 2^40 in the longest sequence there can
+  /// be. `length`: tokens of the sequence.
   double opposed(const Coordinates&, int64_t length) const;
   /// Element of a key that is read with and written with: the unit row. Values "growing": a little longer, so
   /// that a state of which twice as much is taken as it holds grows as above; "long-keys": 1/16 to 8 times as
@@ -59,7 +59,7 @@ class UnitRows {
   /// By what a step along the same row at every token lets a state grow, less one.
   static double growth(int64_t length);
 
-  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, reflected_, long_, rates_;
+  bool exact_, sparse_, ones_, growing_, collinear_, repeated_, reflected_, long_, rates_, decays_;
   double largest_;
   int64_t tokens_, channels_;
   RandomStream random_;

@@ -196,6 +196,11 @@ TEST(UnitRows, TurnAStateToAndFroAlongOneKeyWhereTheyReflect) {
   const TensorMap inputs = draw_inputs(case_of("reflected", 130, 64), find_operator("rwkv7"));
   const Tensor &a = inputs.at("a"), &b = inputs.at("b");
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(b.value(i), -2 * a.value(i));
+  // diag(e^w) - 2 a a^T would lengthen a state where w < 0.
+  Case decaying = case_of("reflected", 130, 64);
+  decaying.decay = "constant:-6";
+  const TensorMap beside = draw_inputs(decaying, find_operator("rwkv7"));
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(beside.at("b").value(i), -beside.at("a").value(i));
 }
 
 TEST(UnitRows, OfLongKeysLetNoStateGrow) {

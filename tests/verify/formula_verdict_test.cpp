@@ -83,6 +83,17 @@ TEST(FormulaVerdict, WhereNoBoundIsFiniteItDecides) {
   EXPECT_TRUE(longer.formula && longer.formula->unjudged() == 0);
 }
 
+/// A right formula says nothing of roundings: where they left values off by more than a quarter of their size,
+/// no verdict calls the output right.
+TEST(FormulaVerdict, WhereRoundingsGrewWithoutABoundItDoesNotDecide) {
+  const Verification v = judged("delta_rule.chunk/B1/T2048/H1/K1/V1/bf16/g-fp32/none/v-reflected/s5",
+                                find_kernel("delta_rule.chunk"), kAlways);
+  EXPECT_EQ(v.verdict, Verdict::undecided) << v.cause;
+  EXPECT_TRUE(v.formula && v.formula->output("o") && v.formula->output("o")->violation == 0);
+  EXPECT_GT(v.outputs.front().undecided, 100);
+  EXPECT_EQ(v.outputs.front().by_formula, 0);
+}
+
 TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {
   for (const std::string token : kTokens) {
     const std::string name = token.substr(0, token.find('/'));

@@ -140,14 +140,28 @@ std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMa
 
 namespace {
 
-/// Root mean square of an output's exact values, as far as they are known.
-double exact_size(const ReferenceOutput& output) {
-  double squares = 0;
-  int64_t known = 0;
-  for (size_t i = 0; i < output.mid.size(); ++i)
-    if (std::isfinite(output.mid[i]) && std::isfinite(output.rad[i]))
-      squares += output.mid[i] * output.mid[i], ++known;
-  return known == 0 ? 0 : std::sqrt(squares / static_cast<double>(known));
+/// Of an output: its exact values, as far as they are known, and what elements are off by that no bound
+/// follows.
+struct Unbounded {
+  double rms = 0, largest = 0;  ///< exact values
+  double rms_error = 0;
+};
+
+Unbounded unbounded_part(const Tensor& got, const ReferenceOutput& output) {
+  Unbounded part;
+  double squares = 0, errors = 0;
+  int64_t known = 0, without = 0;
+  for (size_t i = 0; i < output.mid.size(); ++i) {
+    if (!std::isfinite(output.mid[i]) || !std::isfinite(output.rad[i])) continue;
+    squares += output.mid[i] * output.mid[i], ++known;
+    part.largest = std::fmax(part.largest, std::fabs(output.mid[i]));
+    if (std::isfinite(output.bound[i])) continue;
+    const double error = got.value(static_cast<int64_t>(i)) - output.mid[i];
+    errors += error * error, ++without;
+  }
+  if (known > 0) part.rms = std::sqrt(squares / static_cast<double>(known));
+  if (without > 0) part.rms_error = std::sqrt(errors / static_cast<double>(without));
+  return part;
 }
 
 }  // namespace
@@ -155,18 +169,21 @@ double exact_size(const ReferenceOutput& output) {
 void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verification& v) {
   if (!v.formula || run.written) return;
   constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
-  // Of the output's size: what roundings did to a value must leave it recognisable. Zeros, turned signs and
-  // what grew are further off, and stay undecided.
-  constexpr double kRecognisable = 0.5;
+  // What roundings did must leave the values recognisable: zeros, turned signs and what grew are further off,
+  // and stay undecided.
+  constexpr double kRecognisable = 0.25;
   for (OutputComparison& o : v.outputs) {
     const FormulaOutput* const formula = v.formula->output(o.name);
     if (o.undecided == 0 || !formula || formula->judged < formula->elements || formula->violation > 0 ||
         !(formula->max_allowed <= kNarrow))
       continue;
-    for (const ReferenceOutput& expected : judged.reference.outputs)
-      if (expected.name == o.name)
-        o = compare_output(run.outcome.outputs.at(o.name), expected, nullptr,
-                           kRecognisable * exact_size(expected));
+    const Tensor& got = run.outcome.outputs.at(o.name);
+    for (const ReferenceOutput& expected : judged.reference.outputs) {
+      if (expected.name != o.name) continue;
+      const Unbounded part = unbounded_part(got, expected);
+      if (part.rms_error <= kRecognisable * part.rms)
+        o = compare_output(got, expected, nullptr, part.largest);
+    }
   }
 }
 

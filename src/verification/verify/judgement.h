@@ -25,8 +25,8 @@ std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& input
                                           const Judgement&, const VerifyOptions&, Verification&);
 
 /// Elements that only lack a finite bound, of outputs whose formula is right in every element, and judged so
-/// finely that it decides: the formula's verdict is theirs where the value is within half of the
-/// output's root mean square.
+/// finely that it decides: the formula's verdict is theirs where together
+/// they err by at most a quarter of the output's root mean square, and none by more than its largest value.
 void settle_by_formula(const ProgramRun&, const Judgement&, Verification&);
 
 /// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
