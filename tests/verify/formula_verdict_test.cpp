@@ -83,8 +83,8 @@ TEST(FormulaVerdict, WhereNoBoundIsFiniteItDecides) {
   EXPECT_TRUE(longer.formula && longer.formula->unjudged() == 0);
 }
 
-/// A right formula says nothing of roundings: where they left values off by more than a quarter of their size,
-/// no verdict calls the output right.
+/// A right formula says nothing of roundings: where they left values off by more than a quarter of their
+/// size, no verdict calls the output right.
 TEST(FormulaVerdict, WhereRoundingsGrewWithoutABoundItDoesNotDecide) {
   const Verification v = judged("delta_rule.chunk/B1/T2048/H1/K1/V1/bf16/g-fp32/none/v-reflected/s5",
                                 find_kernel("delta_rule.chunk"), kAlways);
