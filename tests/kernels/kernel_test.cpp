@@ -4,6 +4,7 @@
 
 #include "kernels/defect.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 namespace kernel_test {
@@ -25,6 +26,34 @@ TEST(Kernel, IsFoundByNameAndBelongsToAnOperator) {
     EXPECT_FALSE(kernel.summary.empty() || kernel.arithmetic_text.empty()) << kernel.name;
     EXPECT_GE(kernel.resume_granularity, 1);
   }
+}
+
+/// A slip in a declaration (a function of the C library's in place of ours, a count for an error) makes a
+/// bound under which everything passes.
+TEST(Kernel, DeclaresNoErrorAsLargeAsWhatErrs) {
+  int64_t numbers = 0;
+  for (const Kernel& kernel : kernels())
+    for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
+      Case c;
+      c.kernel = kernel.name, c.dtype = dtype, c.T = 100, c.K = c.V = 64;
+      const ResolvedCase resolved = resolve_unchecked(c, find_operator(kernel.operator_name));
+      const auto expect_small = [&](const auto& fields, const auto& declared) {
+        for (const auto& field : fields) {
+          if (field.unit != ArithmeticUnit::relative) continue;
+          const double error = field.error(declared);
+          EXPECT_TRUE(error >= 0 && error < 0.5)
+              << kernel.name << ' ' << format(dtype).name << ' ' << field.name << " = " << error;
+          numbers += error > 0;
+        }
+      };
+      if (kernel.arithmetic) expect_small(kArithmeticFields, kernel.arithmetic(resolved));
+      if (!kernel.adjoint_arithmetic) continue;
+      const AdjointArithmetic adjoint = kernel.adjoint_arithmetic(resolved);
+      expect_small(kAdjointFields, adjoint);
+      expect_small(kArithmeticFields, adjoint.state);
+      expect_small(kArithmeticFields, adjoint.adjoint);
+    }
+  EXPECT_GT(numbers, static_cast<int64_t>(kernels().size()));
 }
 
 TEST(Kernel, UnknownNamesAreRefusedWithWhatThereIs) {
