@@ -75,14 +75,16 @@ class Field(Record):
 class OutputAxis(Record):
     name: str; size: int
 
-class Output(Record):
+class Output(Record, absent="by_formula"):
     """
+    by_formula: of ok: elements whose bound is infinite, so that the formula alone decided; in no maximum.
     undecided_reason: why an enclosure stayed wide. histogram: elements by floor(log2(error/bound)) + 60; exact ones
     in bin 0, infinite ratios in bin 63.
     """
     name: str; axes: list[OutputAxis]; dtype: Dtype; elements: int; ok: int; violation: int; nonfinite: int
-    wrong_class: int; undecided: int; undecided_reason: str; worst: Worst; max_ratio: float; max_tightness: float
-    max_relative_bound: float; max_enclosure: float; histogram: list[int]; fields: list[Field]
+    wrong_class: int; undecided: int; by_formula: int | None = None; undecided_reason: str; worst: Worst
+    max_ratio: float; max_tightness: float; max_relative_bound: float; max_enclosure: float; histogram: list[int]
+    fields: list[Field]
 
 class FormulaElement(Record):
     """the element of the largest difference / allowed

@@ -34,6 +34,13 @@ std::vector<json> samples() {
   return {test::passed_verification(), test::nan_verification(), test::fuzz_run(0), test::fuzz_run(3)};
 }
 
+/// A result from before there was a field.
+TEST(Html, AFieldThatAnOlderResultLacksHasItsDefault) {
+  json older = test::passed_verification();
+  older["case"].erase("rates");
+  EXPECT_EQ(verification_from_json(older).case_.rates, 2);
+}
+
 TEST(Html, TheSamplesAreResultsAsAssayWritesThem) {
   for (json sample : samples()) {
     json again = sample["kind"] == "fuzz" ? to_json(fuzz_run_from_json(sample))

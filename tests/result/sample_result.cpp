@@ -241,6 +241,7 @@ json sample_case(int64_t T) {
           {"decay", "ladder:8"},
           {"values", "normal"},
           {"seed", 18446744073709551615ull},
+          {"rates", 2.0},
           {"scale", nullptr},
           {"parameters", nullptr},
           {"layout", nullptr},

@@ -75,7 +75,7 @@ struct JsonReader {
   }
   template <typename T>
   void later(const char* name, T& field, const char* = "") {
-    field = T{};
+    // What is read is new: a result from before there was this field has its default.
     if (object.is_object() && object.contains(name)) (*this)(name, field);
   }
   template <typename T>

@@ -21,8 +21,9 @@ constexpr size_t kOthers = 32;
 
 /// Not where it says whether something is there: compilers make it of a boolean, or of a pointer.
 bool has_neighbours(const vm::Code& code, const Op& op, const vm::Use& use) {
-  const std::string_view opcode = vm::opcode_of(code, op);
-  const bool orders = !opcode.starts_with("setp.eq.") && !opcode.starts_with("setp.ne.");
+  const ptx::Instruction* const instruction = vm::instruction_of(code, op);
+  const ptx::Comparison by = instruction ? instruction->form.comparison : ptx::Comparison::none;
+  const bool orders = by != ptx::Comparison::eq && by != ptx::Comparison::ne;
   return orders || ptx::bytes_of(use.type) == 4;
 }
 /// A boolean that is stored, as a number.
