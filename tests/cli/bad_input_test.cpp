@@ -245,7 +245,7 @@ TEST(BadInput, ADamagedDatabaseIsRefusedWithItsName) {
   }
 }
 
-TEST(BadInput, ALockedDatabaseIsRefusedBeforeTheRun) {
+TEST(BadInputCampaign, ALockedDatabaseIsRefusedBeforeTheRun) {
   const ScratchFolder here;
   write_database(here, "held.db");
   const std::string run = "fuzz gla.fused_recurrent --backend vm --cases 8 --seed 1 --db held.db";

@@ -216,7 +216,7 @@ TEST(Cli, TraceListsEveryDistinctOriginAndFindsTheFirst) {
   EXPECT_EQ(grouped, nonfinite);
 }
 
-TEST(Cli, TraceSaysThatTheFormulaDiffersWhereRoundingDoesNotExplainAValue) {
+TEST(CliCampaign, TraceSaysThatTheFormulaDiffersWhereRoundingDoesNotExplainAValue) {
   const ScratchFolder here;
   const Ran ran =
       run_assay("trace gla.fused_recurrent@D1 --backend vm -T 30 -H 1 -K 16 -V 8 --decay none", here);
@@ -461,7 +461,7 @@ TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
             Verdict::domain);
 }
 
-TEST(Cli, APtxWithoutSourceLinesIsSaidToHaveNoneWhereThereIsAFinding) {
+TEST(CliCampaign, APtxWithoutSourceLinesIsSaidToHaveNoneWhereThereIsAFinding) {
   const ScratchFolder here;
   std::istringstream whole(read_file(ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx"));
   std::string wrong, bare;  // the .local memory of both stays

@@ -54,7 +54,7 @@ TEST(FaultLocationCampaign, ALineThatAChangedInstructionRepairsIsNamedFirst) {
 }
 
 /// `before = h` comes too late, and is no instruction of the optimised program.
-TEST(FaultLocation, AStatementWithoutAnInstructionIsSeenWithoutOptimisation) {
+TEST(FaultLocationCampaign, AStatementWithoutAnInstructionIsSeenWithoutOptimisation) {
   const Verification v =
       located("hgrn.fused_recurrent@H11/B1/T17/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward");
   const auto late = std::find_if(v.lines.begin(), v.lines.end(), [](const SuspectLine& line) {
@@ -81,7 +81,7 @@ TEST(FaultLocation, OfACauseThatIsAboutOneInputTheLineThatTakesItAloneIsNamedFir
 }
 
 /// As in a package, where nothing can be compiled.
-TEST(FaultLocation, WithoutACompilerTheOptimisedProgramIsAskedAndThatIsSaid) {
+TEST(FaultLocationCampaign, WithoutACompilerTheOptimisedProgramIsAskedAndThatIsSaid) {
   Kernel kernel = find_kernel("hgrn.fused_recurrent@H11");
   kernel.plainly = [](Program) -> Program { throw CannotCompile("compiling needs nvcc"); };
   const Verification v =
@@ -151,7 +151,7 @@ TEST(FaultLocation, RepairedLinesComeBeforeWhatARepairedGuardDecides) {
 }
 
 /// gates[begin] for gates[begin + step]: what is made of a gate is right.
-TEST(FaultLocation, OfACauseThatSaysWhereAnInputIsReadTheReadIsNamedFirst) {
+TEST(FaultLocationCampaign, OfACauseThatSaysWhereAnInputIsReadTheReadIsNamedFirst) {
   const Verification v = located(
       "gated_delta_rule.fused_recurrent@W10/B1/T2/H1/HV1/K1/V1/bf16/g-fp32/none/v-powers/s589753/g@0,0,0=-1");
   ASSERT_FALSE(v.diagnosis.empty());

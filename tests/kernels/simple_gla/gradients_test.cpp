@@ -7,9 +7,9 @@
 namespace assay {
 namespace {
 
-class SimpleGlaGradients : public testing::TestWithParam<std::string> {};
+class SimpleGlaGradientsCampaign : public testing::TestWithParam<std::string> {};
 
-TEST_P(SimpleGlaGradients, StayWithinTheProvedBoundOnEveryProfileOfAGatePerHead) {
+TEST_P(SimpleGlaGradientsCampaign, StayWithinTheProvedBoundOnEveryProfileOfAGatePerHead) {
   for (uint64_t seed = 0; seed < gradient_cases; ++seed) {
     Case c = gradient_case(GetParam(), seed);
     c.without = {"g"};
@@ -18,7 +18,7 @@ TEST_P(SimpleGlaGradients, StayWithinTheProvedBoundOnEveryProfileOfAGatePerHead)
   }
 }
 
-TEST_P(SimpleGlaGradients, AreTheSameBitsWithoutAGateAsWithZeros) {
+TEST_P(SimpleGlaGradientsCampaign, AreTheSameBitsWithoutAGateAsWithZeros) {
   for (const Dtype dtype : gradient_dtypes) {
     Case with = gradient_case(GetParam(), {1, 150, 1, 24, 40, {}}, dtype, Dtype::bf16, "none", 2),
          without = with;
@@ -29,7 +29,7 @@ TEST_P(SimpleGlaGradients, AreTheSameBitsWithoutAGateAsWithZeros) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EachMode, SimpleGlaGradients,
+INSTANTIATE_TEST_SUITE_P(EachMode, SimpleGlaGradientsCampaign,
                          testing::ValuesIn(kernels_with_gradients({"simple_gla"})), kernel_test_name);
 
 TEST(FusedChunkGradients, HaveTheBitsOfTheChunkedKernel) {
