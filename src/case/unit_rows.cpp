@@ -145,7 +145,9 @@ double UnitRows::along(const Coordinates& at, int64_t length) const {
   if (growing_) return -(unit(at) * growth(length) * most);
   // No longer than the key's inverse where no rate shortens it.
   const double size = long_ && !rates_ ? std::fmax(1, length_of(at.b, at.t, at.h)) : 1;
-  return key(at, length) * rate(at, kAlong) * most / (size * size);
+  // Two vectors that are rounded apart reflect nothing exactly: a state would grow by what they differ.
+  const double taken = reflected_ ? 1 : rate(at, kAlong);
+  return key(at, length) * taken * most / (size * size);
 }
 
 double UnitRows::length_of(int64_t b, int64_t t, int64_t h) const {
