@@ -22,24 +22,27 @@ using recorded::ApproximateForm;
 using recorded::Operands;
 
 /// The digest of a block of indices, results by the row's lane function.
-uint32_t digest_of_block(const Row& row, Operands operands, uint32_t block) {
-  alignas(64) uint32_t a[32], b[32], words[32];
+[[gnu::target_clones("avx2", "default")]] uint32_t digest_of_block(const Row& row, Operands operands, uint32_t block) {
+  alignas(64) uint32_t a[32], b[32] = {}, words[32];
   alignas(64) uint64_t wide[32], results[32];
   const uint32_t size = recorded::block_size(operands), first = block * size;
   uint32_t digest = 0;
   for (uint32_t at = 0; at < size; at += 32) {
-    for (uint32_t i = 0; i < 32; i++) {
-      const uint32_t index = first + at + i;
-      const recorded::Pair pair =
-          operands == Operands::pair ? recorded::drawn_pair(index) : recorded::Pair{index, 0};
-      a[i] = pair.a, b[i] = pair.b;
-      wide[i] = uint64_t{index} << 32 | recorded::hashed(index);
-    }
+    const uint32_t from = first + at;
+    for (uint32_t i = 0; i < 32; i++) a[i] = from + i;
+    if (operands == Operands::pair)
+      for (uint32_t i = 0; i < 32; i++) {
+        const recorded::Pair pair = recorded::drawn_pair(from + i);
+        a[i] = pair.a, b[i] = pair.b;
+      }
+    if (operands == Operands::high)
+      for (uint32_t i = 0; i < 32; i++) wide[i] = uint64_t{from + i} << 32 | recorded::hashed(from + i);
     const bool high = operands == Operands::high;
     row.lanes(high ? static_cast<void*>(results) : words, high ? static_cast<void*>(wide) : a, b, nullptr,
               nullptr);
-    for (uint32_t i = 0; i < 32; i++)
-      digest += recorded::digest_term(first + at + i, high ? recorded::condensed(results[i]) : words[i]);
+    if (high)
+      for (uint32_t i = 0; i < 32; i++) words[i] = recorded::condensed(results[i]);
+    for (uint32_t i = 0; i < 32; i++) digest += recorded::digest_term(from + i, words[i]);
   }
   return digest;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "src/base/vm/instruction_row.h"
 
@@ -12,6 +13,7 @@ namespace {
 // Eight rows of one output column, as eight lanes. The compiler lowers the type where the target has no such
 // vector; the operations are exact integers, so every target gives the same bits.
 using Lanes = int32_t __attribute__((vector_size(32), may_alias));
+using Floats = float __attribute__((vector_size(32), may_alias));
 using Quad = int32_t __attribute__((vector_size(16)));
 using Wide = int64_t __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(32)));
@@ -26,9 +28,10 @@ int32_t element_of(Element e, uint32_t word, int i) {
                                   : static_cast<int32_t>(pattern);
 }
 
-/// Decodes `count` words, a multiple of 8; returns true where one of them is an Inf or a NaN.
+/// Decodes `count` words, a multiple of 8; returns true where one of them is an Inf or a NaN. Significands,
+/// of at most 24 bits, are exact floats.
 [[gnu::always_inline]] inline bool decode_words(const ElementFormat& f, int count, const int32_t* word,
-                                                int32_t* significand, int32_t* exponent) {
+                                                float* significand, int32_t* exponent) {
   const int32_t dropped = f.dropped_bits, fraction_bits = f.fraction_bits,
                 sign_bit = f.fraction_bits + f.exponent_bits;
   const int32_t mask = (1 << f.exponent_bits) - 1, hidden = 1 << fraction_bits, bias = mask >> 1;
@@ -41,7 +44,7 @@ int32_t element_of(Element e, uint32_t word, int i) {
     const Lanes e = (w >> fraction_bits) & mask;
     const Lanes s = (w & (hidden - 1)) | (e != 0 ? zero + hidden : zero);
     const Lanes negative = -((w >> sign_bit) & 1);
-    *reinterpret_cast<Lanes*>(significand + i) = (s ^ negative) - negative;
+    *reinterpret_cast<Floats*>(significand + i) = __builtin_convertvector((s ^ negative) - negative, Floats);
     *reinterpret_cast<Lanes*>(exponent + i) = s == 0 ? zero + kZeroExponent : (e != 0 ? e : zero + 1) - bias;
     special |= (w & magnitude) >= largest_number;
   }
@@ -70,10 +73,10 @@ inline int32_t truncate_double(int64_t signed_bits) {
 /// (sums[0] + sums[1]) * 2^unit, exact in doubles: 33-bit sums, unit in [-158, 231].
 [[gnu::always_inline]] inline void exact_sums(const Lanes (&sums)[2], const Lanes& unit, int half,
                                               Doubles& value) {
-  Quad low, high, scale;
-  std::memcpy(&low, reinterpret_cast<const char*>(&sums[0]) + 16 * half, 16);
-  std::memcpy(&high, reinterpret_cast<const char*>(&sums[1]) + 16 * half, 16);
-  std::memcpy(&scale, reinterpret_cast<const char*>(&unit) + 16 * half, 16);
+  const auto quad = [half](const Lanes& x) {
+    return half ? __builtin_shufflevector(x, x, 4, 5, 6, 7) : __builtin_shufflevector(x, x, 0, 1, 2, 3);
+  };
+  const Quad low = quad(sums[0]), high = quad(sums[1]), scale = quad(unit);
   const Wide scale_bits = __builtin_convertvector(scale + 1023, Wide) << 52;
   value =
       (__builtin_convertvector(low, Doubles) + __builtin_convertvector(high, Doubles)) * (Doubles)scale_bits;
@@ -119,122 +122,123 @@ inline int32_t truncate_double(int64_t signed_bits) {
     }
 }
 
-/// Moves a magnitude by `up` bits to the left (right where negative), then `shift` bits, at most 31, to the
-/// right.
-[[gnu::always_inline]] inline void cut(Lanes& magnitude, int up, Lanes shift) {
-  const Lanes zero{};
-  if (up < 0) shift -= up;
-  shift = shift > 31 ? zero + 31 : shift;
-  magnitude = (up > 0 ? magnitude << up : magnitude) >> shift;
+/// `number` times 2^up, cut toward zero. It has at most 24 bits, so that times a power of two it is an exact
+/// float, and what is below 1 is cut whole.
+[[gnu::always_inline]] inline Lanes cut(Floats number, Lanes up) {
+  const Lanes biased = up + 127;
+  const Lanes scale = (biased > 0 ? biased : Lanes{}) << 23;
+  return __builtin_convertvector(number * (Floats)scale, Lanes);
 }
 
 struct Formats {
   const ElementFormat &a, &b, &sum;
 };
 
-/// What an operand is beside a finite number, per lane: all bits set or none.
-struct Classes {
-  Lanes nan, infinite, zero, negative;
-};
-[[gnu::always_inline]] inline void classify(const ElementFormat& f, Lanes word, Classes& c) {
-  const int32_t hidden = 1 << f.fraction_bits, mask = (1 << f.exponent_bits) - 1;
-  const int32_t infinity = mask << f.fraction_bits;
-  const Lanes w = word >> f.dropped_bits, magnitude = w & (infinity | (hidden - 1));
-  c.infinite = f.infinities ? magnitude == infinity : Lanes{};
-  c.nan = f.infinities ? magnitude > infinity : magnitude == (infinity | (hidden - 1));
-  c.zero = magnitude == 0;
-  c.negative = -((w >> (f.fraction_bits + f.exponent_bits)) & 1);
+/// Classes of `count` words, a multiple of 8: zero, one for a finite number, an infinity, a NaN, with their
+/// signs. A sum of products of classes is a NaN or an infinity where that of the operands is.
+[[gnu::always_inline]] inline void classify(const ElementFormat& f, int count, const int32_t* word,
+                                            float* classes) {
+  const int32_t infinity = ((1 << f.exponent_bits) - 1) << f.fraction_bits,
+                magnitudes = infinity | ((1 << f.fraction_bits) - 1),
+                least_infinity = f.infinities ? infinity : magnitudes,
+                least_nan = f.infinities ? infinity + 1 : magnitudes;
+  const int32_t sign = f.fraction_bits + f.exponent_bits;
+  const Lanes one = Lanes{} + std::bit_cast<int32_t>(1.0f), nan = Lanes{} + 0x7fc00000;
+  for (int i = 0; i < count; i += 8) {
+    const Lanes w = *reinterpret_cast<const Lanes*>(word + i) >> f.dropped_bits, magnitude = w & magnitudes;
+    Lanes made = magnitude == 0 ? Lanes{} : one;
+    made = magnitude >= least_infinity ? Lanes{} + 0x7f800000 : made;
+    made = magnitude >= least_nan ? nan : made;
+    *reinterpret_cast<Lanes*>(classes + i) = made | (w >> sign) << 31;
+  }
 }
 
 /// One column of B for eight rows of A: element i of all of them lies at 8 i, or, where each row has `own`
 /// ones (of a sparse A), at 16 i and behind it.
 template <bool own>
 struct ColumnOfB {
-  const int32_t *word, *significand, *exponent;
+  const float* significand;
+  const int32_t* exponent;
+  const float* classes;
   [[gnu::always_inline]] static Lanes at(const int32_t* of, int i) {
     if constexpr (own)
       return *reinterpret_cast<const Lanes*>(of + 16 * i);
     else
       return Lanes{} + of[8 * i];
   }
+  [[gnu::always_inline]] static Floats at(const float* of, int i) {
+    return (Floats)at(reinterpret_cast<const int32_t*>(of), i);
+  }
   /// From element i and of row `row` on.
   ColumnOfB from(int i, int row) const {
     const int by = own ? 16 * i + row : 8 * i;
-    return {word + by, significand + by, exponent + by};
+    return {significand + by, exponent + by, classes + by};
   }
 };
 
-/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are words of eight rows.
+/// Overrides the elements of d whose sum holds a NaN or an Inf. `a` are classes of eight rows.
 template <int count, bool own>
-[[gnu::always_inline]] inline void override_specials(const Formats& f, const int32_t* a,
+[[gnu::always_inline]] inline void override_specials(const Formats& f, const float* a,
                                                      const ColumnOfB<own>& b, const int32_t* c_word,
                                                      int32_t* d_word) {
-  const Lanes none{};
-  Classes c, x, y;
-  classify(f.sum, *reinterpret_cast<const Lanes*>(c_word), c);
-  Lanes nan = c.nan, plus = c.infinite & ~c.negative, minus = c.infinite & c.negative;
-  for (int i = 0; i < count; i++) {
-    classify(f.a, *reinterpret_cast<const Lanes*>(a + 16 * i), x);
-    classify(f.b, b.at(b.word, i), y);
-    const Lanes infinite = x.infinite | y.infinite, negative = x.negative ^ y.negative;
-    nan |= x.nan | y.nan | (infinite & (x.zero | y.zero));
-    plus |= infinite & ~negative;
-    minus |= infinite & negative;
-  }
+  alignas(32) float c[8];
+  classify(f.sum, 8, c_word, c);
+  Floats sum = *reinterpret_cast<const Floats*>(c);
+#pragma GCC unroll 32
+  for (int i = 0; i < count; i++) sum += *reinterpret_cast<const Floats*>(a + 16 * i) * b.at(b.classes, i);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   const bool half = f.sum.bits == 16;
-  const Lanes infinity = none + (half ? 0x7c00 : 0x7f800000);
+  const Lanes none{}, plus = none + (half ? 0x7c00 : 0x7f800000);
   const auto sign = static_cast<int32_t>(half ? 0x8000u : 0x80000000u);
-  nan |= plus & minus;
   Lanes d = *reinterpret_cast<const Lanes*>(d_word);
-  d = minus != 0 ? infinity | sign : d;
-  d = plus != 0 ? infinity : d;
-  d = nan != 0 ? none + static_cast<int32_t>(half ? kTensorCoreNanF16 : kTensorCoreNan) : d;
+  d = sum == -infinity ? plus | sign : d;
+  d = sum == infinity ? plus : d;
+  d = sum != sum ? none + static_cast<int32_t>(half ? kTensorCoreNanF16 : kTensorCoreNan) : d;
   *reinterpret_cast<Lanes*>(d_word) = d;
 }
 
 /// One step over `count` products (at most 32) of eight rows `a` for one column: c_word -> d_word.
 template <int count, bool own>
 [[gnu::always_inline]] inline void column_step(const SumRule& rule, const Formats& f,
-                                               const int32_t* a_significand, const int32_t* a_exponent,
+                                               const float* a_significand, const int32_t* a_exponent,
                                                const ColumnOfB<own>& b, const int32_t* c_word,
                                                int32_t* d_word) {
-  alignas(32) int32_t c_significand[8], c_exponent[8];
+  alignas(32) float c_significand[8];
+  alignas(32) int32_t c_exponent[8];
   decode_words(f.sum, 8, c_word, c_significand, c_exponent);
-  const auto* c_exponents = reinterpret_cast<const Lanes*>(c_exponent);
-  const auto* c_significands = reinterpret_cast<const Lanes*>(c_significand);
-  const auto a_exponents = [&](int i) { return *reinterpret_cast<const Lanes*>(a_exponent + 16 * i); };
-  const auto a_significands = [&](int i) { return *reinterpret_cast<const Lanes*>(a_significand + 16 * i); };
+  const Lanes c_exponents = *reinterpret_cast<const Lanes*>(c_exponent);
+  const auto exponents = [&](int i) {
+    return *reinterpret_cast<const Lanes*>(a_exponent + 16 * i) + b.at(b.exponent, i);
+  };
   const Lanes zero{};
   Lanes largest = zero + rule.floor;
-  largest = c_exponents[0] > largest ? c_exponents[0] : largest;
+  largest = c_exponents > largest ? c_exponents : largest;
 #pragma GCC unroll 32
   for (int i = 0; i < count; i++) {
-    const Lanes e = a_exponents(i) + b.at(b.exponent, i);
+    const Lanes e = exponents(i);
     largest = e > largest ? e : largest;
   }
   // |product| < 2^(2 + its fraction bits), moved to F fraction bits: below 2^(F + 2) <= 2^27. Eight of them
   // stay below 2^30 (F = 25 has at most sixteen), so two 32-bit sums of eight and c < 2^26 are exact; their
   // sum is taken in doubles. With 32 products F is 13.
-  const int up = rule.fraction_bits - f.a.fraction_bits - f.b.fraction_bits;
+  const Lanes unit = largest - rule.fraction_bits, up = -f.a.fraction_bits - f.b.fraction_bits - unit;
   Lanes sums[2] = {zero, zero};
 #pragma GCC unroll 32
-  for (int i = 0; i < count; i++) {
-    const Lanes product = a_significands(i) * b.at(b.significand, i);
-    const Lanes negative = product >> 31;
-    Lanes kept = (product ^ negative) - negative;
-    cut(kept, up, largest - (a_exponents(i) + b.at(b.exponent, i)));
-    sums[(i >> 3) & 1] += (kept ^ negative) - negative;
-  }
-  const Lanes c_negative = c_significands[0] >> 31;
-  Lanes c_kept = (c_significands[0] ^ c_negative) - c_negative;
-  cut(c_kept, rule.fraction_bits - f.sum.fraction_bits, largest - c_exponents[0]);
-  sums[0] += (c_kept ^ c_negative) - c_negative;
-  finish_lanes(rule, f.sum.bits == 16, sums, largest - rule.fraction_bits, d_word);
+  for (int i = 0; i < count; i++)
+    sums[(i >> 3) & 1] += cut(
+        *reinterpret_cast<const Floats*>(a_significand + 16 * i) * b.at(b.significand, i), up + exponents(i));
+  sums[0] += cut(*reinterpret_cast<const Floats*>(c_significand), c_exponents - f.sum.fraction_bits - unit);
+  finish_lanes(rule, f.sum.bits == 16, sums, unit, d_word);
 }
 
-inline bool is_special(const ElementFormat& sum, int32_t word) {
+/// Whether an Inf or a NaN is among `count` words, a multiple of 8.
+[[gnu::always_inline]] inline bool any_special(const ElementFormat& sum, int count, const int32_t* word) {
   const int32_t mask = ((1 << sum.exponent_bits) - 1) << sum.fraction_bits;
-  return (word & mask) == mask;
+  Lanes special{};
+  for (int i = 0; i < count; i += 8) special |= (*reinterpret_cast<const Lanes*>(word + i) & mask) == mask;
+  int32_t any = 0;
+  for (int n = 0; n < 8; n++) any |= special[n];
+  return any != 0;
 }
 
 /// Column n. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
@@ -250,11 +254,9 @@ template <int k, int per_step, bool own>
       int32_t* d = last ? m.d + 16 * n + row : between[i / per_step % 2];
       column_step<per_step>(rule, f, m.a_significand + 16 * i + row, m.a_exponent + 16 * i + row,
                             b.from(i, row), c, d);
-      if (special) override_specials<per_step>(f, m.a + 16 * i + row, b.from(i, row), c, d);
+      if (special) override_specials<per_step>(f, m.a_class + 16 * i + row, b.from(i, row), c, d);
       c = d;
-      if (!special && !last)
-        for (int j = 0; j < 8; j++)
-          if (is_special(f.sum, d[j])) return false;
+      if (!special && !last && any_special(f.sum, 8, d)) return false;
     }
   }
   return true;
@@ -266,23 +268,31 @@ using Kept = const uint8_t (*)[16];
 template <int k, int per_step>
 [[gnu::always_inline]] inline bool sum_columns(const SumRule& rule, const Formats& f, Kept kept,
                                                MatrixTile& m) {
-  if (m.a_is_new) m.a_special = decode_words(f.a, 16 * k, m.a, m.a_significand, m.a_exponent);
+  if (m.a_is_new) {
+    m.a_special = decode_words(f.a, 16 * k, m.a, m.a_significand, m.a_exponent);
+    classify(f.a, 16 * k, m.a, m.a_class);
+  }
   m.a_is_new = false;
-  bool special = m.a_special;
-  for (int i = 0; i < 128; i++) special |= is_special(f.sum, m.c[i]);
-  if (!kept) special |= decode_words(f.b, k * 8, m.b, m.b_significand, m.b_exponent);
+  bool special = m.a_special || any_special(f.sum, 128, m.c);
+  alignas(32) float classes[k * 16];
+  const auto decode_b = [&](int count, const int32_t* word, float* significand, int32_t* exponent) {
+    special |= decode_words(f.b, count, word, significand, exponent);
+    classify(f.b, count, word, classes);
+  };
+  if (!kept) decode_b(k * 8, m.b, m.b_significand, m.b_exponent);
   for (int n = 0; n < 8; n++) {
     if (!kept) {
-      const ColumnOfB<false> b{m.b + n, m.b_significand + n, m.b_exponent + n};
+      const ColumnOfB<false> b{m.b_significand + n, m.b_exponent + n, classes + n};
       for (bool done = false; !done; special |= !done)
         done = sum_column<k, per_step>(rule, f, special, n, b, m);
       continue;
     }
-    alignas(32) int32_t word[k * 16], significand[k * 16], exponent[k * 16];
+    alignas(32) int32_t word[k * 16], exponent[k * 16];
+    alignas(32) float significand[k * 16];
     for (int i = 0; i < k; i++)
       for (int row = 0; row < 16; row++) word[i * 16 + row] = m.b[kept[i][row] * 8 + n];
-    special |= decode_words(f.b, k * 16, word, significand, exponent);
-    const ColumnOfB<true> b{word, significand, exponent};
+    decode_b(k * 16, word, significand, exponent);
+    const ColumnOfB<true> b{significand, exponent, classes};
     for (bool done = false; !done; special |= !done)
       done = sum_column<k, per_step>(rule, f, special, n, b, m);
   }
@@ -290,8 +300,9 @@ template <int k, int per_step>
 }
 
 /// The shapes that exist; any other goes element by element.
-[[gnu::target_clones("avx2", "default")]] bool sum_columns(const SumRule& rule, const Formats& f, int k,
-                                                           Kept kept, MatrixTile& m) {
+[[gnu::target_clones("arch=x86-64-v4", "avx2", "default")]] bool sum_columns(const SumRule& rule,
+                                                                             const Formats& f, int k,
+                                                                             Kept kept, MatrixTile& m) {
   const int per_step = rule.products_per_step;
   if (k == 16 && per_step >= 16) return sum_columns<16, 16>(rule, f, kept, m);
   if (k == 16 && per_step == 8) return sum_columns<16, 8>(rule, f, kept, m);
@@ -322,12 +333,22 @@ void sum_elements(const TensorCoreModel& model, const MatrixForm& form, Kept kep
                                                                  MatrixTile& m) {
   for (int n = 0; n < 8; n++) {
     // |sum of products| <= 64 * 2^16: exact in 32 bits
-    int32_t sums[16] = {};
+    Lanes sums[2] = {};
+    const auto add = [&](int i, Lanes first, Lanes second) {
+      const auto* a = reinterpret_cast<const Lanes*>(m.a + i * 16);
+      sums[0] += a[0] * first, sums[1] += a[1] * second;
+    };
     for (int i = 0; i < form.k; i++)
-      for (int row = 0; row < 16; row++)
-        sums[row] += m.a[i * 16 + row] * m.b[(kept ? kept[i][row] : i) * 8 + n];
+      if (kept) {
+        alignas(32) int32_t b[16];
+        for (int row = 0; row < 16; row++) b[row] = m.b[kept[i][row] * 8 + n];
+        add(i, *reinterpret_cast<const Lanes*>(b), *reinterpret_cast<const Lanes*>(b + 8));
+      } else {
+        const Lanes b = Lanes{} + m.b[i * 8 + n];
+        add(i, b, b);
+      }
     for (int row = 0; row < 16; row++) {
-      int64_t exact = int64_t{m.c[n * 16 + row]} + sums[row];
+      int64_t exact = int64_t{m.c[n * 16 + row]} + sums[row / 8][row % 8];
       if (form.saturate) exact = std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX);
       m.d[n * 16 + row] = static_cast<int32_t>(exact);
     }
@@ -439,13 +460,15 @@ bool sum_in_floats(const SumRule& rule, const MatrixForm& form, MatrixTile& m) {
   if (form.sum != Element::f32 || rule.short_sum || rule.floor > -100 || e != form.b) return false;
   if (e != Element::bf16 && e != Element::f16 && e != Element::tf32) return false;
   const bool brain = e == Element::bf16;
-  return lane_kit().sum_tile({.k = form.k,
-                              .per_step = rule.products_per_step,
-                              .fraction_bits = rule.fraction_bits,
-                              .half = e == Element::f16,
-                              .shift = brain ? 16 : 0,
-                              .dropped = brain ? 0u : (1u << format_of(e).dropped_bits) - 1},
-                             m);
+  const TileSum sum{.k = form.k,
+                    .per_step = rule.products_per_step,
+                    .fraction_bits = rule.fraction_bits,
+                    .half = e == Element::f16,
+                    .shift = brain ? 16 : 0,
+                    .dropped = brain ? 0u : (1u << format_of(e).dropped_bits) - 1};
+  if (lane_kit().sum_tile(sum, m)) return true;
+  m.a_is_wide = MatrixTile::Wide::special;  // what is out of range for one tile mostly is for its neighbours
+  return false;
 }
 
 void multiply(const TensorCoreModel& model, const MatrixForm& form, Kept kept, MatrixTile& m) {
@@ -466,11 +489,12 @@ void multiply(const TensorCoreModel& model, const MatrixForm& form, MatrixTile& 
 void multiply_kept(const TensorCoreModel& model, const MatrixForm& form, const uint32_t* metadata,
                    MatrixTile& m) {
   const MatrixForm dense = form.kept();
-  uint8_t kept[MatrixTile::most_k][16];
-  for (int i = 0; i < dense.k; ++i)
-    for (int row = 0; row < 16; ++row)
-      kept[i][row] = static_cast<uint8_t>(sparse_column(form, metadata, row, i));
-  multiply(model, dense, kept, m);
+  if (m.kept_is_new)
+    for (int i = 0; i < dense.k; ++i)
+      for (int row = 0; row < 16; ++row)
+        m.kept[i][row] = static_cast<uint8_t>(sparse_column(form, metadata, row, i));
+  m.kept_is_new = false;
+  multiply(model, dense, m.kept, m);
 }
 
 }  // namespace assay::vm

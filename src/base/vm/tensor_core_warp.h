@@ -21,17 +21,20 @@ struct MatrixTile {
     no,
     yes,
     special
-  } a_is_wide = Wide::no;  ///< decoded to values; an Inf or a NaN
+  } a_is_wide = Wide::no;  ///< decoded to values; special: an Inf, a NaN, or sums out of range before
   alignas(64) float a_value[32 * 16];
   alignas(64) float b_value[32 * 8];
-  alignas(64) int32_t a_significand[32 * 16];
+  alignas(64) float a_significand[32 * 16];
   alignas(64) int32_t a_exponent[32 * 16];
-  alignas(64) int32_t b_significand[32 * 8];
+  alignas(64) float a_class[32 * 16];  ///< beside its significands: which are no finite numbers
+  alignas(64) float b_significand[32 * 8];
   alignas(64) int32_t b_exponent[32 * 8];
   bool a_special = false;  ///< an Inf or a NaN among A
+  bool kept_is_new = true;
+  uint8_t kept[most_k][16];  ///< where in B the elements of a sparse A belong, [k][row]
 
-  /// To be called where `a` has been written.
-  void a_changed() { a_is_new = true, a_is_wide = Wide::no; }
+  /// To be called where `a`, or the metadata of a sparse one, has been written.
+  void a_changed() { a_is_new = kept_is_new = true, a_is_wide = Wide::no; }
 };
 
 /// From registers by fragment (matrix_form.h); a[r] are the 32 lanes of register r. A of rows [16 block,
