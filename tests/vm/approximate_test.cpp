@@ -22,7 +22,8 @@ using recorded::ApproximateForm;
 using recorded::Operands;
 
 /// The digest of a block of indices, results by the row's lane function.
-[[gnu::target_clones("avx2", "default")]] uint32_t digest_of_block(const Row& row, Operands operands, uint32_t block) {
+[[gnu::target_clones("avx2", "default")]] uint32_t digest_of_block(const Row& row, Operands operands,
+                                                                   uint32_t block) {
   alignas(64) uint32_t a[32], b[32] = {}, words[32];
   alignas(64) uint64_t wide[32], results[32];
   const uint32_t size = recorded::block_size(operands), first = block * size;

@@ -30,7 +30,8 @@ std::string hex(uint64_t value) {
 }
 
 Form form_named(const std::string& name) {
-  for (Form& form : forms(20))
+  static const std::vector<Form> all = forms(20);
+  for (const Form& form : all)
     if (form.name == name) return form;
   ADD_FAILURE() << "no form " << name;
   return {};

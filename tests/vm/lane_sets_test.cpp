@@ -104,8 +104,7 @@ TEST(LaneSets, RoundAndFlushAlikeAtTheEdgeOfTheSubnormals) {
   std::mt19937 random(20261123);
   for (size_t i = 0; i < portable.size(); ++i) {
     const Row& row = portable[i];
-    if (row.result != ptx::Type::f32 || row.sources[0] != ptx::Type::f32 ||
-        row.sources[1] != ptx::Type::f32)
+    if (row.result != ptx::Type::f32 || row.sources[0] != ptx::Type::f32 || row.sources[1] != ptx::Type::f32)
       continue;
     for (int round = 0; round < 500 * test_scale(); ++round) {
       float a[32], b[32], c[32];

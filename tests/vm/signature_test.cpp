@@ -52,14 +52,18 @@ void expect_agreement(const std::string& text, const std::string& entry, const s
     ASSERT_NE(said.meaning, nullptr) << in.opcode;
     const Registers reads(said.reads.begin(), said.reads.end()),
         writes(said.writes.begin(), said.writes.end());
-    EXPECT_EQ(names_of(function, writes), names_of(function, touched.writes)) << in.opcode << " in " << about;
+    EXPECT_TRUE(writes == touched.writes)
+        << in.opcode << " in " << about << " writes" << names_of(function, writes) << ", its ops"
+        << names_of(function, touched.writes);
     for (const int32_t reg : touched.reads)
       EXPECT_TRUE(reads.contains(reg) || writes.contains(reg))
           << in.opcode << " reads " << function.registers[static_cast<size_t>(reg)].name;
     using enum ptx::Operation;
     const ptx::Operation o = in.form.operation;
     if (o == wmma_load || o == wmma_store || o == wmma_mma || o == prefetch) continue;
-    EXPECT_EQ(names_of(function, reads), names_of(function, touched.reads)) << in.opcode << " in " << about;
+    EXPECT_TRUE(reads == touched.reads)
+        << in.opcode << " in " << about << " reads" << names_of(function, reads) << ", its ops"
+        << names_of(function, touched.reads);
   }
 }
 
