@@ -187,6 +187,15 @@ class GlobalCells {
     if (!cells) cells = make_page(page, area.blank);
     return {cells, number % page_cells};
   }
+  /// The cells of `bytes` bytes from `offset` on become `cell`.
+  void fill(Area& area, uint64_t offset, uint64_t bytes, const Cell& cell) {
+    for (uint64_t at = offset, end = offset + bytes; at < end;) {
+      const auto [cells, first] = touch(area, at);
+      const uint64_t count = std::min((end - at) / area.granule, page_cells - first);
+      cells->fill(first, count, cell);
+      at += count * area.granule;
+    }
+  }
   CellPlace<Cells> place(uint64_t address, size_t& hint) {
     Area* const area = find(address, hint);
     return area ? touch(*area, address - area->base) : CellPlace<Cells>{};

@@ -61,9 +61,7 @@ inline bool is_all(const ErrorKind* kinds, ErrorKind kind) {
   return words[0] == wanted && words[1] == wanted && words[2] == wanted && words[3] == wanted;
 }
 
-/// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
-double half_value(uint32_t bits);
-/// Of an fp16 or bf16 pattern. (error_trace.cpp)
+/// Value of an fp16 or bf16 pattern, 16 bits. (error_trace.cpp)
 double half_of(ErrorKind kind, uint32_t bits);
 
 /// A run of cells, one per half (cell_memory.h).

@@ -12,15 +12,6 @@
 namespace assay::vm {
 namespace {
 
-const std::vector<double>& half_values() {
-  static const std::vector<double> made = [] {
-    std::vector<double> values(1 << 16);
-    for (uint32_t bits = 0; bits < values.size(); ++bits) values[bits] = assay::decode(Dtype::fp16, bits);
-    return values;
-  }();
-  return made;
-}
-
 /// A conversion to a float of 8 bits or fewer, whose type is bits here: a rounding that no shadow follows.
 bool is_narrowing(Flow flow, const Meaning& meaning) {
   using ptx::Type;
@@ -49,12 +40,13 @@ void OpErrors::merge(const OpErrors& from) {
   if (from.loss.op >= 0 && from.loss.block < loss.block) loss = from.loss;
 }
 
-double half_value(uint32_t bits) {
-  return half_values()[bits & 0xffff];
-}
-
 double half_of(ErrorKind kind, uint32_t bits) {
-  return kind == ErrorKind::f16 ? half_value(bits) : std::bit_cast<float>(bits << 16);
+  static const std::vector<double> of_fp16 = [] {
+    std::vector<double> values(1 << 16);
+    for (uint32_t i = 0; i < values.size(); ++i) values[i] = assay::decode(Dtype::fp16, i);
+    return values;
+  }();
+  return kind == ErrorKind::f16 ? of_fp16[bits] : std::bit_cast<float>(bits << 16);
 }
 
 ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {

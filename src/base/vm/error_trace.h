@@ -193,6 +193,10 @@ class ErrorTrace : public PlainTrace {
   void compare(Warp&, const Op&, uint32_t mask);
   uint32_t turned_lanes(const Op&, ErrorKind, const Operand&, const Operand&, uint32_t mask) const;
   void prepare_select(Warp&, const Op&, uint32_t mask);
+  /// That a selection does not take in a lane; as it was before the selection.
+  const Operand& other_operand(const Warp& warp, const Op& op, int lane) const {
+    return operands_[warp.mask(op.s[2]) >> lane & 1];
+  }
   void note_select(Warp&, const Op&, uint32_t mask);
   void note_predicates(const Warp&, const Op&);
   void note_addresses(Warp&, const Op&, uint32_t mask);
@@ -266,9 +270,7 @@ class ErrorTrace : public PlainTrace {
   uint32_t guard_unsure_ = 0, read_unsure_ = 0, misplaced_ = 0;
   bool astray_ = false;     ///< the block on real numbers would have gone another way
   uint32_t unchanged_ = 0;  ///< lanes in which the running op gives the same on exact operands
-  uint32_t selected_ = 0;   ///< lanes in which the running selection should give the other operand,
-  std::array<double, 32> other_, other_error_, other_bound_;  ///< and that, its error and bound,
-  std::vector<std::array<double, 32>> other_parts_;           ///< and its parts
+  uint32_t selected_ = 0;   ///< lanes in which the running selection should give the other operand
   ErrorKind other_kind_ = ErrorKind::none;
   Cells scratch_;  ///< on their way from register to register
   struct Fragments;

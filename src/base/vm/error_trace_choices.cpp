@@ -63,9 +63,8 @@ std::optional<uint64_t> ErrorTrace::exact_bits(const Warp& warp, const Op& op, i
   for (int half = 0; half < 2; ++half) {
     const size_t at = cell(slot, half, lane);
     if (cells.kind[at] == ErrorKind::none) continue;
-    const bool is_f16 = cells.kind[at] == ErrorKind::f16;
-    if (!is_f16 && cells.kind[at] != ErrorKind::bf16) return std::nullopt;
-    const uint64_t bits = of(at, is_f16 ? Dtype::fp16 : Dtype::bf16, word >> (16 * half) & 0xffff) & 0xffff;
+    if (!is_shadowed(cells.kind[at]) || halves_of(cells.kind[at]) != 1) return std::nullopt;
+    const uint64_t bits = of(at, dtype_of(cells.kind[at]), word >> (16 * half) & 0xffff) & 0xffff;
     made = (made & ~(uint64_t{0xffff} << (16 * half))) | bits << (16 * half);
   }
   return made;
@@ -188,20 +187,12 @@ void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
         if (is_shadowed(registers(warp).kind[cell(slot, 0, lane)]))
           other_kind_ = registers(warp).kind[cell(slot, 0, lane)];
   if (other_kind_ == ErrorKind::none || ptx::is_packed(op.row->result) || halves_of(other_kind_) == 4) return;
-  other_parts_.resize(static_cast<size_t>(plan_.parts));
-  Operand &a = operands_[0], &b = operands_[1];
-  gather(warp, op.s[0], 0, other_kind_, true, a);
-  gather(warp, op.s[1], 0, other_kind_, true, b);
+  for (size_t k = 0; k < 2; ++k) gather(warp, op.s[k], 0, other_kind_, false, operands_[k]);
   each_lane(mask & read_unsure_, [&](int lane) {
-    const auto i = static_cast<size_t>(lane);
-    const Operand& other = warp.mask(op.s[2]) >> lane & 1 ? b : a;
     const bool upper =
         halves_of(other_kind_) == 1 && (registers(warp).kind[cell(op.s[0], 1, lane)] != ErrorKind::none ||
                                         registers(warp).kind[cell(op.s[1], 1, lane)] != ErrorKind::none);
-    if (upper || !std::isfinite(other.bound[i])) return;
-    selected_ |= 1u << lane;
-    other_[i] = other.value[i], other_error_[i] = other.error[i], other_bound_[i] = other.bound[i];
-    for (size_t p = 0; p < other_parts_.size(); ++p) other_parts_[p][i] = other.part[p][i];
+    if (!upper && std::isfinite(other_operand(warp, op, lane).bound[lane])) selected_ |= 1u << lane;
   });
 }
 void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
@@ -210,14 +201,14 @@ void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
   if (selected_) decode(warp, op.d, 0, other_kind_, values);
   mark(warp, op, ErrorKind::lost, mask & ~selected_);
   each_lane(mask & selected_, [&](int lane) {
-    const auto i = static_cast<size_t>(lane);
+    const Operand& other = other_operand(warp, op, lane);
     const size_t at = cell(op.d, 0, lane);
     for (int half = 0; half < 2; ++half) cells.kind[cell(op.d, half, lane)] = ErrorKind::none;
     for (int half = 1; half < halves_of(other_kind_); ++half)
       cells.kind[cell(op.d, half, lane)] = ErrorKind::tail;
-    cells.kind[at] = other_kind_, cells.bound[at] = other_bound_[i];
-    cells.error[at] = (other_[i] - values[i]) + other_error_[i];
-    for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = other_parts_[static_cast<size_t>(p)][i];
+    cells.kind[at] = other_kind_, cells.bound[at] = other.bound[lane];
+    cells.error[at] = (other.value[lane] - values[lane]) + other.error[lane];
+    for (int p = 0; p < plan_.parts; ++p) cells.part(p)[at] = other.part[p][lane];
   });
 }
 

@@ -169,7 +169,7 @@ void SliceScan::scan(const BlockLog& log, uint32_t number) {
     from = record_ + 1;  // the one that it was full at, again
   } else {
     lists_.begin(log.warps, *log.code, log.shared_bytes, -1);
-    waiting_lanes_.assign(log.warps, std::vector<uint32_t>(log.code->file_bytes / 64 + 4));
+    waiting_lanes_.begin(log.warps, *log.code);
   }
   block_ = &log, log_ = number;
   for (size_t i = from; i-- > 0 && !truncated;) {
@@ -206,9 +206,9 @@ void SliceScan::go_on(uint32_t use) {
   lists_.each_array([&](auto& lists) {
     for (size_t i = 0; i < lists.size(); ++i) keep(lists[i]);
   });
-  for (uint32_t warp = 0; warp < waiting_lanes_.size(); ++warp)
-    for (size_t i = 0; i < waiting_lanes_[warp].size() * 32 && i < lists_.registers(warp).size(); ++i)
-      if (lists_.registers(warp)[i] < 0) waiting_lanes_[warp][i / 32] &= ~(1u << i % 32);
+  for (uint32_t warp = 0; warp < block_->warps; ++warp)
+    for (uint32_t i = 0; i < lists_.registers(warp).size(); ++i)
+      if (lists_.registers(warp)[i] < 0) waiting_lanes_(warp, i / 32 * 64) &= ~(1u << i % 32);
   for (auto& [address, list] : global_) keep(list);
   uses[use].cut = false;
   most_nodes_ = nodes.size() + limits_.instances, most_uses_ = uses.size() + limits_.operands;

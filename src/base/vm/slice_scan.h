@@ -73,9 +73,7 @@ class SliceScan {
   };
 
   static bool splits(const Op&, const Signature&);
-  uint32_t& waiting_lanes(Slot slot, int half) {
-    return waiting_lanes_[executed_->warp][slot / 64 + static_cast<size_t>(half)];
-  }
+  uint32_t& waiting_lanes(Slot slot, int half) { return waiting_lanes_(executed_->warp, slot, half); }
   int32_t* list(const BytePlace&, int half);
   Executed executed(const Op&);
   void cut_waiting();
@@ -105,9 +103,9 @@ class SliceScan {
   uint32_t log_ = 0, record_ = 0;          ///< the numbers of the two
   bool resumes_ = false;                   ///< at record_ of log_
   std::vector<Waiting> waiting_;
-  Lists lists_;                                       ///< heads of lists of waiting uses
-  std::vector<std::vector<uint32_t>> waiting_lanes_;  ///< by warp and half of a register cell: bit per lane
-  std::unordered_map<uint64_t, int32_t> global_;      ///< by address / 2
+  Lists lists_;                                   ///< heads of lists of waiting uses
+  RegisterLanes waiting_lanes_;                   ///< in which one waits
+  std::unordered_map<uint64_t, int32_t> global_;  ///< by address / 2
   std::vector<Found> found_;
   std::unordered_map<const Op*, HalfInfluence> half_influence_;
 };

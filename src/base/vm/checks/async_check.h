@@ -145,8 +145,7 @@ class AsyncCheck : public Check<AsyncFacts> {
   void end_block(Block& block) {
     if (block.trap || !copies_bulk_) return;  // what phases_ holds then is of a launch before
     for (const auto& [at, phases] : phases_) {
-      uint64_t word;
-      std::memcpy(&word, block.shared.data() + at, sizeof word);
+      const uint64_t word = word_at(at);
       if (word == Mbarrier::none || !phases.brought.op || is_overwritten(at)) continue;
       const int32_t bytes = Mbarrier::of(word).bytes;
       if (bytes >= 0 || !log_.opens(bytes_uncounted, phases.brought.op)) continue;
@@ -400,10 +399,15 @@ class AsyncCheck : public Check<AsyncFacts> {
     return stored && is_one_of(signature(*stored).flow(), Flow::store, Flow::store_matrix, Flow::atomic);
   }
 
-  /// How many phases of the mbarrier have been seen to end.
-  uint64_t phases_ended(uint64_t place) {
+  uint64_t word_at(uint64_t place) const {
     uint64_t word;
     std::memcpy(&word, block_->shared.data() + place, sizeof word);
+    return word;
+  }
+
+  /// How many phases of the mbarrier have been seen to end.
+  uint64_t phases_ended(uint64_t place) {
+    const uint64_t word = word_at(place);
     Phases& phases = phases_[place];
     if (word == Mbarrier::none) return phases.ended;
     const bool now = Mbarrier::of(word).phase;
@@ -416,9 +420,7 @@ class AsyncCheck : public Check<AsyncFacts> {
     if (warp.space != ptx::Space::shared) return;
     each_lane(mask & warp.mask(op.d), [&](int lane) {
       const uint64_t at = warp.address[lane], ended = phases_ended(at);
-      uint64_t word;
-      std::memcpy(&word, block_->shared.data() + at, sizeof word);
-      const Mbarrier b = Mbarrier::of(word);
+      const Mbarrier b = Mbarrier::of(word_at(at));
       Pass& last = passed_[uint64_t{thread_of(warp, lane)} << 32 | at];
       const bool under_way = b.pending != b.expected || b.bytes != 0;
       if (last.op && last.ended == ended && under_way && log_.opens(phase_again, &op, last.op))

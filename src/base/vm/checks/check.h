@@ -91,13 +91,12 @@ class RegisterMarks {
 
   void begin(const Block& block, const Code& code) {
     const size_t marks = code.file_bytes / 4 + 64;
+    lanes_.begin(block.warps.size(), code);
     warps_.resize(block.warps.size());
-    for (OfWarp& warp : warps_) {
-      warp.lanes.assign(code.file_bytes / 64 + 4, 0);
+    for (OfWarp& warp : warps_)
       if (std::exchange(warp.count, marks) != marks) warp.marks = lazy_zeros<Mark>(marks);
-    }
   }
-  uint32_t& lanes(const Warp& warp, Slot slot) { return warps_[warp.index].lanes[slot / 64]; }
+  uint32_t& lanes(const Warp& warp, Slot slot) { return lanes_(warp, slot); }
   bool has(const Warp& warp, Slot slot, int lane) { return lanes(warp, slot) >> lane & 1; }
   Mark& at(const Warp& warp, Slot slot, int lane) {
     return warps_[warp.index].marks[slot / 4 + static_cast<size_t>(lane)];
@@ -130,11 +129,11 @@ class RegisterMarks {
 
  private:
   struct OfWarp {
-    std::vector<uint32_t> lanes;  ///< by slot / 64
     /// By slot / 4 + lane; pages of registers that have none are never touched.
     std::unique_ptr<Mark[], FreeMemory> marks;
     size_t count = 0;
   };
+  RegisterLanes lanes_;  ///< that have a mark
   std::vector<OfWarp> warps_;
 };
 

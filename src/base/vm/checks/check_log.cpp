@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/program/source_place.h"
-
 namespace assay::vm {
 
 bool CheckLog::opens(const CheckSentence& sentence, const void* at, const void* other) {
@@ -34,7 +32,7 @@ std::vector<CheckFinding> CheckLog::take() {
   kept_.clear();
   std::vector<CheckFinding> all = std::exchange(findings_, {}), taken;
   const auto same_place = [](const SourceLocation& a, const SourceLocation& b) {
-    return a.line > 0 && place_text(a) == place_text(b);
+    return a.line > 0 && source_place(a) == source_place(b);
   };
   for (CheckFinding& finding : all) {
     const auto known = std::find_if(taken.begin(), taken.end(), [&](const CheckFinding& other) {
@@ -48,10 +46,6 @@ std::vector<CheckFinding> CheckLog::take() {
       known->count += finding.count;
   }
   return taken;
-}
-
-std::string place_text(const SourceLocation& where) {
-  return source_place(where);
 }
 
 std::string thread_text(const CheckedPlace& p) {

@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/program/source_place.h"
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
 
-/// "kernels/gla/chunk.cu:142", or "k, PTX line 17" without line information.
-std::string place_text(const SourceLocation&);
 /// "thread (3,0,0) of block (0,0,0)".
 std::string thread_text(const CheckedPlace&);
 /// Memory by name: "o[b=0,t=1,h=0,v=2]", "shared tile + 128", "local byte 4".
@@ -47,9 +46,9 @@ class CheckLog {
     made.at = std::move(at), made.other = std::move(other), made.element = std::move(element);
     const CheckedPlace& second = made.other ? *made.other : made.at;
     made.message = fmt::format(
-        fmt::runtime(opened_->text), fmt::arg("at", place_text(made.at.where)),
+        fmt::runtime(opened_->text), fmt::arg("at", source_place(made.at.where)),
         fmt::arg("thread", thread_text(made.at)), fmt::arg("access", made.at.access),
-        fmt::arg("other", place_text(second.where)), fmt::arg("other_thread", thread_text(second)),
+        fmt::arg("other", source_place(second.where)), fmt::arg("other_thread", thread_text(second)),
         fmt::arg("other_access", second.access), fmt::arg("element", made.element), more...);
     return made;
   }

@@ -29,7 +29,7 @@ Pair pair_of(const CheckFinding& finding, const BarrierLines& barriers) {
     const auto next = known->second.upper_bound(pair.low);
     pair.parted = next != known->second.end() && *next < pair.high;
   }
-  pair.lines = {place_text(at), place_text(other)};
+  pair.lines = {source_place(at), source_place(other)};
   if (pair.lines.second < pair.lines.first) std::swap(pair.lines.first, pair.lines.second);
   return pair;
 }
@@ -90,7 +90,7 @@ bool are_one(const Pair& a, const Pair& b) {
 std::string text_of(const CheckFinding& f) {
   const auto did = [](const CheckedPlace& p) { return p.access.substr(0, p.access.find(' ')); };
   return fmt::format("{}: {} at {} by {}; {} at {} by {}", f.element, did(*f.other),
-                     place_text(f.other->where), thread_text(*f.other), did(f.at), place_text(f.at.where),
+                     source_place(f.other->where), thread_text(*f.other), did(f.at), source_place(f.at.where),
                      thread_text(f.at));
 }
 

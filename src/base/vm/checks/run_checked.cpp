@@ -22,22 +22,6 @@ std::set<std::string> input_names(const Program& program, const TensorMap& input
   return names;
 }
 
-std::set<std::string> poisoned_names(const Program& program, const TensorMap& inputs) {
-  std::set<std::string> names;
-  for (const ProgramOutput& output : program.outputs)
-    if (!inputs.contains(output.name)) names.insert(output.name);
-  for (const Workspace& workspace : program.workspaces) names.insert(workspace.name);
-  return names;
-}
-
-/// Inputs that launches change.
-std::set<std::string> in_place_names(const Program& program, const TensorMap& inputs) {
-  std::set<std::string> names;
-  for (const ProgramOutput& output : program.outputs)
-    if (inputs.contains(output.name)) names.insert(output.name);
-  return names;
-}
-
 /// Inputs that lie in a workspace or an output hold values there.
 void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::string>& inputs) {
   for (const Allocation& allocation : memory.allocations())
@@ -77,58 +61,62 @@ TracedLaunch run_launches(const Program& program, PreparedProgram& prepared, Che
   return all;
 }
 
-/// Whether anything depends on what racing loads got.
-bool racing_reads_matter(const Program& program, const TensorMap& inputs, const MachineOptions& options,
-                         const std::vector<RacingReads>& racing) {
+/// A program under checks, run more than once where a finding asks for it.
+struct CheckedProgram {
+  const Program& program;
+  const TensorMap& inputs;
+  const MachineOptions& options;
+  const Checks& checks;
+  std::set<std::string> unfollowed;  ///< buffers whose races no run follows
+
+  /// A run beside the one that counts: true where it trapped.
+  bool run_beside(CheckLog& log, CheckTrace& trace) const {
+    PreparedProgram prepared(program, inputs, options);
+    return run_launches(program, prepared, log, trace).trap.has_value();
+  }
+
+  /// Whether anything depends on what racing loads got.
+  bool racing_reads_matter(const std::vector<RacingReads>& racing) const {
+    CheckLog log;
+    CheckTrace trace(Checks::none(), {log, {}});
+    trace.stray.emplace(racing);
+    return run_beside(log, trace) || trace.stray->matter();
+  }
+
+  /// Lanes that store one number with different roundings are no race.
+  void dismiss_split_products(CheckReport& report) const {
+    if (std::none_of(report.findings.begin(), report.findings.end(), is_of_one_store)) return;
+    CheckLog log;
+    Checks races = Checks::none();
+    races.races = true;
+    CheckTrace trace(races, {log, unfollowed});
+    trace.split.emplace();
+    run_beside(log, trace);
+    const std::vector<CheckFinding> split = log.take();
+    const auto is_none = [&](const CheckFinding& f) {
+      return is_of_one_store(f) && std::none_of(split.begin(), split.end(), [&](const CheckFinding& other) {
+               return is_of_one_store(other) && other.at.where.ptx_line == f.at.where.ptx_line &&
+                      other.at.where.function == f.at.where.function;
+             });
+    };
+    report.dismiss(
+        is_none,
+        "the lanes store one number with different roundings of fused products: with every product "
+        "rounded before its sum they store the same bits");
+  }
+
+  /// The run that counts; of the buffers that are not followed those that were written come back.
+  std::set<std::string> run(CheckReport& report, std::optional<Trap>& trap) const;
+};
+
+std::set<std::string> CheckedProgram::run(CheckReport& report, std::optional<Trap>& trap) const {
   PreparedProgram prepared(program, inputs, options);
   CheckLog log;
-  CheckTrace trace(Checks::none(), {log, {}});
-  trace.stray.emplace(racing);
-  return run_launches(program, prepared, log, trace).trap || trace.stray->matter();
-}
-
-/// Races where every product is rounded before its sum.
-std::vector<CheckFinding> with_split_products(const Program& program, const TensorMap& inputs,
-                                              const MachineOptions& options,
-                                              const std::set<std::string>& unfollowed) {
-  PreparedProgram prepared(program, inputs, options);
-  CheckLog log;
-  Checks races = Checks::none();
-  races.races = true;
-  CheckTrace trace(races, {log, unfollowed});
-  trace.split.emplace();
-  run_launches(program, prepared, log, trace);
-  return log.take();
-}
-
-/// Lanes that store one number with different roundings are no race.
-void dismiss_split_products(const Program& program, const TensorMap& inputs, const MachineOptions& options,
-                            const std::set<std::string>& unfollowed, CheckReport& report) {
-  if (std::none_of(report.findings.begin(), report.findings.end(), is_of_one_store)) return;
-  const std::vector<CheckFinding> split = with_split_products(program, inputs, options, unfollowed);
-  const auto is_none = [&](const CheckFinding& f) {
-    return is_of_one_store(f) && std::none_of(split.begin(), split.end(), [&](const CheckFinding& other) {
-             return is_of_one_store(other) && other.at.where.ptx_line == f.at.where.ptx_line &&
-                    other.at.where.function == f.at.where.function;
-           });
-  };
-  report.dismiss(is_none,
-                 "the lanes store one number with different roundings of fused products: with every product "
-                 "rounded before its sum they store the same bits");
-}
-
-/// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
-std::set<std::string> run_once(const Program& program, const TensorMap& inputs, const MachineOptions& options,
-                               const Checks& checks, const std::set<std::string>& unfollowed,
-                               CheckReport& report, std::optional<Trap>& trap) {
-  PreparedProgram prepared(program, inputs, options);
-  CheckLog log;
-  Checks run = checks;
-  run.unwritten |= checks.strict_reads;
-  CheckTrace trace(run, {log, unfollowed, checks.strict_reads, !program.blocks.empty()});
+  Checks chosen = checks;
+  chosen.unwritten |= checks.strict_reads;
+  CheckTrace trace(chosen, {log, unfollowed, checks.strict_reads, !program.blocks.empty()});
   if (trace.unwritten) {
-    trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs),
-                               in_place_names(program, inputs), checks.unwritten_bytes);
+    trace.unwritten->begin_run(prepared.memory(), program, inputs, checks.unwritten_bytes);
     note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
   BarrierLines barriers;
@@ -146,13 +134,12 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
   report.dismissed.clear();
   const auto reads_global = [](const CheckFinding& f) { return f.reads_global; };
   if (!trap && std::any_of(report.findings.begin(), report.findings.end(), reads_global) &&
-      trace.races->only_global_reads_race() &&
-      !racing_reads_matter(program, inputs, options, trace.races->racing_reads()))
+      trace.races->only_global_reads_race() && !racing_reads_matter(trace.races->racing_reads()))
     report.dismiss(
         reads_global,
         "what the racing loads gave reaches no store, no address and no decision: it was followed in "
         "a second run");
-  if (!trap) dismiss_split_products(program, inputs, options, unfollowed, report);
+  if (!trap) dismiss_split_products(report);
   report.findings = one_per_barrier(std::move(report.findings), barriers);
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }
@@ -201,14 +188,11 @@ CheckReport run_checked(const Program& program, const TensorMap& inputs, const M
   const auto start = std::chrono::steady_clock::now();
   CheckReport report;
   std::optional<Trap> met;
-  std::set<std::string> unfollowed = input_names(program, inputs);
+  CheckedProgram checked{program, inputs, options, checks, input_names(program, inputs)};
   // An input that turns out to be written is followed in a second run.
-  const std::set<std::string> written = run_once(program, inputs, options, checks, unfollowed, report, met);
-  if (!written.empty()) {
-    for (const std::string& name : written) unfollowed.erase(name);
-    met.reset();
-    run_once(program, inputs, options, checks, unfollowed, report, met);
-  }
+  const std::set<std::string> written = checked.run(report, met);
+  for (const std::string& name : written) checked.unfollowed.erase(name);
+  if (!written.empty()) checked.run(report, met);
   for (const CheckRow& row : check_rows())
     if (checks.*row.member) report.ran.push_back(row.check);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

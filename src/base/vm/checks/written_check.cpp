@@ -88,30 +88,29 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
   return f;
 }
 
-void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten,
-                             const std::set<std::string>& in_place,
+void WrittenCheck::begin_run(const Memory& memory, const Program& program, const TensorMap& inputs,
                              const std::map<std::string, ByteSet>& gaps) {
+  const auto is_among = [](const auto& list, const std::string& name) {
+    return std::ranges::any_of(list, [&](const auto& x) { return x.name == name; });
+  };
   for (const Allocation& a : memory.allocations()) {
     if (const auto found = gaps.find(a.name); found != gaps.end() && !a.layout) {
       add_gaps(a, found->second);
       continue;
     }
-    if (!unwritten.contains(a.name) && !a.layout && !a.heap) {
-      if (in_place.contains(a.name)) areas_.add(a.name, a.base, a.bytes, 1, written);
+    const bool output = is_among(program.outputs, a.name), in_place = output && inputs.contains(a.name),
+               unwritten = (output && !in_place) || is_among(program.workspaces, a.name);
+    if (!unwritten && !a.layout && !a.heap) {
+      if (in_place) areas_.add(a.name, a.base, a.bytes, 1, written);
       continue;
     }
     Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, never);
-    for (uint64_t at = 0; a.heap && at < a.bytes; ++at) {
-      if (!a.heap->heap.written[at]) continue;
-      const auto [cells, cell] = areas_.touch(area, at);
-      (*cells)[cell] = written;
-    }
+    for (uint64_t at = 0; a.heap && at < a.bytes; ++at)
+      if (a.heap->heap.written[at]) areas_.fill(area, at, 1, written);
     if (!a.layout) continue;
     const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
-    for (int64_t flat = 0; flat < a.tensor->size(); ++flat) {
-      const auto [cells, at] = areas_.touch(area, static_cast<uint64_t>(a.layout->position(flat)) * width);
-      cells->fill(at, width, written);
-    }
+    for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
+      areas_.fill(area, static_cast<uint64_t>(a.layout->position(flat)) * width, width, written);
   }
 }
 
@@ -124,12 +123,7 @@ void WrittenCheck::add_gaps(const Allocation& a, const ByteSet& gaps) {
   const bool mostly_never = 2 * gaps.count() > a.bytes;
   Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, mostly_never ? never : written);
   for (const ByteSpan& range : (mostly_never ? stored : gaps).spans())
-    for (uint64_t at = range.begin; at < range.end;) {
-      const auto [cells, cell] = areas_.touch(area, at);
-      const uint64_t count = std::min(range.end - at, Areas::page_cells - cell);
-      cells->fill(cell, count, mostly_never ? written : never);
-      at += count;
-    }
+    areas_.fill(area, range.begin, range.end - range.begin, mostly_never ? written : never);
 }
 
 ByteSet WrittenCheck::never_stored(const std::string& name) const {
@@ -320,11 +314,8 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
 
 void WrittenCheck::note_written(const Allocation& allocation, const Part& part) {
   size_t hint = 0;
-  Areas::Area* const area = areas_.find(allocation.base, hint);
-  for (uint64_t at = part.offset; area && at < part.offset + part.bytes; ++at) {
-    const auto cell = areas_.touch(*area, at);
-    (*cell.cells)[cell.at] = written;
-  }
+  if (Areas::Area* const area = areas_.find(allocation.base, hint))
+    areas_.fill(*area, part.offset, part.bytes, written);
 }
 
 void WrittenCheck::end_run(const Memory& memory, const std::vector<ProgramOutput>& outputs) {

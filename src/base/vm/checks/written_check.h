@@ -60,7 +60,7 @@ class WrittenCheck : public Check<WrittenFacts> {
 
   /// Outputs, workspaces and the gaps of views start as never written; everything else is. What is stored
   /// into inputs that are outputs too is followed. `gaps`: Checks::unwritten_bytes.
-  void begin_run(const Memory&, const std::set<std::string>& unwritten, const std::set<std::string>& in_place,
+  void begin_run(const Memory&, const Program&, const TensorMap& inputs,
                  const std::map<std::string, ByteSet>& gaps);
   void enter(const LaunchContext&);
   void begin_block(Block&);

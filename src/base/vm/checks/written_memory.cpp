@@ -51,10 +51,7 @@ void WrittenCheck::leave_out_uncovered(const LaunchContext& context) {
             &areas_.add("parameters", parameter_base,
                         static_cast<uint64_t>(entry.parameters.back().offset + entry.parameters.back().bytes),
                         1, written);
-      for (uint32_t at = from; at < to; ++at) {
-        const auto place = areas_.touch(*made, static_cast<uint64_t>(entry.parameters[i].offset) + at);
-        (*place.cells)[place.at] = never;
-      }
+      areas_.fill(*made, static_cast<uint64_t>(entry.parameters[i].offset) + from, to - from, never);
     }
 }
 

@@ -140,7 +140,7 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
     if (event) return;
     event = taken.event;
     if (operand != 'C' && from.slot != no_slot && events_[event].through.empty())
-      events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
+      events_[event].through = opcode_of(*code_, op) + " at " + source_place(where(*code_, op));
   });
   for (int row = 0; row < form.rows && form.sparse; ++row)
     for (int i = 0; i < form.a_depth(); ++i) {
