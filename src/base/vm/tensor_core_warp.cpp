@@ -53,23 +53,6 @@ int32_t element_of(Element e, uint32_t word, int i) {
   return any != 0;
 }
 
-/// Bits of a double truncated toward zero to fp32; subnormals are kept, 2^128 and above is infinite.
-inline int32_t truncate_double(int64_t signed_bits) {
-  const auto bits = static_cast<uint64_t>(signed_bits);
-  const uint32_t sign = static_cast<uint32_t>(bits >> 32) & 0x80000000u;
-  const int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
-  uint32_t magnitude = 0;
-  if (exponent >= -126 && exponent <= 127)
-    magnitude =
-        (static_cast<uint32_t>(exponent + 127) << 23) | (static_cast<uint32_t>(bits >> 29) & 0x7fffff);
-  else if (exponent > 127)
-    magnitude = 0x7f800000u;
-  else if (exponent >= -149)
-    magnitude =
-        static_cast<uint32_t>(((bits & 0xfffffffffffffull) | 0x10000000000000ull) >> (-97 - exponent));
-  return static_cast<int32_t>(magnitude == 0 ? 0 : sign | magnitude);
-}
-
 /// (sums[0] + sums[1]) * 2^unit, exact in doubles: 33-bit sums, unit in [-158, 231].
 [[gnu::always_inline]] inline void exact_sums(const Lanes (&sums)[2], const Lanes& unit, int half,
                                               Doubles& value) {
@@ -82,44 +65,51 @@ inline int32_t truncate_double(int64_t signed_bits) {
       (__builtin_convertvector(low, Doubles) + __builtin_convertvector(high, Doubles)) * (Doubles)scale_bits;
 }
 
-/// The sums truncated to fp32.
-[[gnu::always_inline]] inline void truncate_lanes(const Lanes (&sums)[2], const Lanes& unit,
-                                                  int32_t* d_word) {
-  constexpr int64_t kMagnitude = 0x7fffffffffffffff;
-  for (int half = 0; half < 2; half++) {
-    Doubles value;
-    exact_sums(sums, unit, half, value);
-    const Wide bits = (Wide)value, magnitude = bits & kMagnitude;
-    // All zero or normal in fp32: the exponent is moved from bias 1023 to 127 and the fraction cut, in one
-    // shift.
-    const Wide common = (magnitude == 0) | ((magnitude >= (897ll << 52)) & (magnitude < (1151ll << 52)));
-    if ((common[0] & common[1] & common[2] & common[3]) != 0) {
-      const Wide moved = ((magnitude >> 29) - (896ll << 23)) | ((bits >> 32) & 0x80000000ll);
-      const Quad words = __builtin_convertvector(magnitude == 0 ? Wide{} : moved, Quad);
-      std::memcpy(d_word + 4 * half, &words, 16);
-    } else {
-      for (int n = 0; n < 4; n++) d_word[4 * half + n] = truncate_double(bits[n]);
-    }
-  }
+constexpr int64_t kMagnitude = 0x7fffffffffffffff;
+
+/// Patterns with the signs of the values; +0 of a zero.
+[[gnu::always_inline]] inline Quad with_signs(Quad magnitude, const Doubles& value, int32_t sign) {
+  const Quad negative = __builtin_convertvector((Wide)value < 0, Quad);
+  return magnitude == 0 ? magnitude : magnitude | (negative & sign);
+}
+
+/// Patterns of fp32, cut toward zero; subnormals are kept, 2^128 and above is infinite.
+[[gnu::always_inline]] inline Quad truncated(const Doubles& value) {
+  const Wide magnitude = (Wide)value & kMagnitude;
+  // The exponent is moved from bias 1023 to 127 and the fraction cut, in one shift; what a subnormal number
+  // is in units of the smallest one is its pattern.
+  const Quad normal = __builtin_convertvector((magnitude >> 29) - (896ll << 23), Quad),
+             subnormal = __builtin_convertvector((Doubles)magnitude * 0x1p149, Quad),
+             exponent = __builtin_convertvector(magnitude >> 52, Quad) - 1023;
+  const Quad bounded = exponent > 127 ? Quad{} + 0x7f800000 : normal;
+  return with_signs(exponent < -126 ? subnormal : bounded, value, static_cast<int32_t>(0x80000000u));
+}
+
+/// Patterns of fp16, rounded to nearest even as round_to_f16 rounds.
+[[gnu::always_inline]] inline Quad rounded(const Doubles& value) {
+  const Wide magnitude = (Wide)value & kMagnitude, field = magnitude >> 52, least = Wide{} + (1023 - 14);
+  // Beside 1.5 2^(52 + e) a double has units of 2^e: those of fp16, 10 places below the number.
+  const Doubles coarse = (Doubles)(((field > least ? field : least) + (52 - 10)) << 52 | 1ll << 51);
+  const Doubles whole = ((Doubles)magnitude + coarse) - coarse;
+  const Wide bits = (Wide)whole;
+  const Quad normal = __builtin_convertvector((bits >> 42) - (int64_t{1023 - 15} << 10), Quad),
+             subnormal = __builtin_convertvector(whole * 0x1p24, Quad),
+             exponent = __builtin_convertvector(bits >> 52, Quad) - 1023;
+  const Quad bounded = exponent > 15 ? Quad{} + 0x7c00 : normal;
+  return with_signs(exponent < -14 ? subnormal : bounded, value, 0x8000);
 }
 
 /// The sums in the format that the rule asks for.
 [[gnu::always_inline]] inline void finish_lanes(const SumRule& rule, bool f16, const Lanes (&sums)[2],
                                                 const Lanes& unit, int32_t* d_word) {
-  if (f16) {
-    for (int half = 0; half < 2; half++) {
-      Doubles value;
-      exact_sums(sums, unit, half, value);
-      for (int n = 0; n < 4; n++) d_word[4 * half + n] = static_cast<int32_t>(round_to_f16(value[n]));
-    }
-    return;
+  for (int half = 0; half < 2; half++) {
+    Doubles value;
+    exact_sums(sums, unit, half, value);
+    const Quad words = f16 ? rounded(value) : truncated(value);
+    std::memcpy(d_word + 4 * half, &words, sizeof words);
   }
-  truncate_lanes(sums, unit, d_word);
-  if (rule.short_sum)
-    for (int n = 0; n < 8; n++) {
-      d_word[n] &= ~0x3ff;
-      if ((d_word[n] & 0x7fffffff) == 0) d_word[n] = 0;
-    }
+  auto& d = *reinterpret_cast<Lanes*>(d_word);
+  if (rule.short_sum) d = (d & 0x7ffffc00) == 0 ? Lanes{} : d & ~0x3ff;
 }
 
 /// `number` times 2^up, cut toward zero. It has at most 24 bits, so that times a power of two it is an exact
