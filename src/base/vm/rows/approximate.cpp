@@ -59,12 +59,14 @@ void add_approximate_rows(std::vector<Row>& rows) {
   add_row(rows, "rcp.approx.f32", one, scaled_lanes<Reciprocal, ScaledReciprocal>, inverse);
   add_row(rows, "rsqrt.approx.ftz.f32", one, interpolated_lanes<InverseRoot>, inverse_root);
   add_row(rows, "rsqrt.approx.f32", one, scaled_lanes<InverseRoot, ScaledRoot>, inverse_root);
-  add_unary<F32Bits>(rows, "sqrt.approx.ftz.f32", APPROXIMATE(sqrt_approx_ftz_f32), root);
-  add_unary<F32Bits>(rows, "sqrt.approx.f32", APPROXIMATE(sqrt_approx_f32), root);
-  add_unary<F32Bits>(rows, "lg2.approx.ftz.f32", APPROXIMATE(lg2_approx_ftz_f32), logarithm);
-  add_unary<F32Bits>(rows, "lg2.approx.f32", APPROXIMATE(lg2_approx_f32), logarithm);
-  add_unary<F32Bits>(rows, "sin.approx{,.ftz}.f32", APPROXIMATE(sin_approx_f32), real_lanes<RealSine>);
-  add_unary<F32Bits>(rows, "cos.approx{,.ftz}.f32", APPROXIMATE(cos_approx_f32), real_lanes<RealCosine>);
+  add_row(rows, "sqrt.approx.ftz.f32", one, summed_lanes<SquareRoot>, root);
+  add_row(rows, "sqrt.approx.f32", one, scaled_lanes<SquareRoot, ScaledSquareRoot, summed_lanes<SquareRoot>>,
+          root);
+  add_row(rows, "lg2.approx.ftz.f32", one, summed_lanes<Logarithm>, logarithm);
+  add_row(rows, "lg2.approx.f32", one, scaled_lanes<Logarithm, ScaledLogarithm, summed_lanes<Logarithm>>,
+          logarithm);
+  add_row(rows, "sin.approx{,.ftz}.f32", one, summed_lanes<Circular<false>>, real_lanes<RealSine>);
+  add_row(rows, "cos.approx{,.ftz}.f32", one, summed_lanes<Circular<true>>, real_lanes<RealCosine>);
   add_unary<F32Bits>(rows, "tanh.approx.f32", APPROXIMATE(tanh_approx_f32), tangent);
   add_quotient(rows, "div.approx.ftz.f32", APPROXIMATE(div_approx_ftz_f32));
   add_quotient(rows, "div.approx.f32", APPROXIMATE(div_approx_f32));

@@ -1,9 +1,12 @@
 // sfu::ex2, rcp and rsq without branches and in words of 32 bits, so that the compiler makes vectors of them:
-// kernels of this field spend much of their time in ex2. The same bits as special_function_unit.h.
+// kernels of this field spend much of their time in ex2. Those whose sums begin at any bit, sqrt, lg2, sin and
+// cos, take these in doubles, which hold them exactly. The same bits as special_function_unit.h.
 #pragma once
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
+
+#include <bit>
 
 #include "src/base/vm/interpolation.h"
 #include "src/base/vm/rows/lane_rows.h"
@@ -154,6 +157,101 @@ void interpolated_lanes(void* d, const void* a, const void*, const void*, const 
   }
 }
 
+/// The float of 2^-40 sum, cut to 24 bits; a whole number below 2^53, not negative.
+inline uint32_t cut_to_float(double sum) {
+  const auto bits = static_cast<uint32_t>(std::bit_cast<uint64_t>(sum) >> 29);
+  return sum == 0 ? 0 : bits - (uint32_t{1023 - 127 + 40} << 23);
+}
+
+// Operations whose sum, 2^40 times the value, is a whole number in a double: place() as above; finished() takes
+// the sum.
+
+struct SquareRoot {
+  static constexpr const Segment* segments = root_segments;
+  static constexpr int count = 128;
+  static constexpr int32_t bias = root_bias;
+
+  static uint32_t place(uint32_t bits) { return InverseRoot::place(bits); }
+  static uint32_t finished(uint32_t bits, double sum) {
+    const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit;
+    const auto exponent = static_cast<int32_t>(magnitude >> 23) - 127;
+    const uint32_t root = cut_to_float(sum) + (static_cast<uint32_t>(exponent >> 1) << 23);
+    const uint32_t positive = magnitude == infinity_bits ? infinity_bits : root;
+    const bool invalid = magnitude > infinity_bits || (sign != 0 && exponent != -127);
+    const uint32_t result = exponent == -127 ? sign : positive;
+    return invalid ? canonical_nan32 : result;
+  }
+};
+
+struct Logarithm {
+  static constexpr const Segment* segments = logarithm_segments;
+  static constexpr int count = 64;
+  static constexpr int32_t bias = logarithm_bias;
+
+  static uint32_t place(uint32_t bits) { return bits & fraction_bits; }
+  static uint32_t finished(uint32_t bits, double mantissa) {
+    const uint32_t magnitude = bits & ~sign_bit;
+    const auto exponent = static_cast<int32_t>(magnitude >> 23) - 127;
+    const double sum = mantissa + (exponent - 1) * 0x1p40;
+    // 36 fraction bits; a negative sum is turned by one's complement, which cuts it toward zero.
+    const double away = sum < 0 ? -1 - sum : sum;
+    const uint32_t logarithm =
+        cut_to_float(away - static_cast<double>(std::bit_cast<uint64_t>(away + 0x1p52) & 15)) |
+        (sum < 0 ? sign_bit : 0);
+    const uint32_t normal = bits == 0x3f800000u ? 0 : logarithm;
+    const uint32_t positive = bits == infinity_bits ? infinity_bits : normal;
+    const bool invalid = magnitude > infinity_bits || ((bits & sign_bit) != 0 && exponent != -127);
+    const uint32_t result = exponent == -127 ? sign_bit | infinity_bits : positive;
+    return invalid ? canonical_nan32 : result;
+  }
+};
+
+/// From radians; cos is a quarter ahead.
+template <bool ahead>
+struct Circular {
+  static constexpr const Segment* segments = sine_segments;
+  static constexpr int count = 64;
+  static constexpr int32_t bias = 0;
+
+  /// floor(|turns| 2^25) modulo 2^25, of turns cut to a float.
+  static uint32_t quarters(uint32_t bits) {
+    const double turns = static_cast<double>(float_of(bits & ~sign_bit)) * 0x1.45f306p-3;
+    const auto word = static_cast<uint32_t>(std::bit_cast<uint64_t>(turns) >> 29);
+    const uint32_t significand = (word & fraction_bits) | 1u << 23;
+    const auto shift = static_cast<int32_t>(std::bit_cast<uint64_t>(turns) >> 52) - 1023 - 23 + 25;
+    const uint32_t left = shift < 32 ? significand << (shift & 31) : 0;
+    const uint32_t right = shift > -32 ? significand >> (-shift & 31) : 0;
+    return ((shift >= 0 ? left : right) + (ahead ? 1u << 23 : 0)) & 0x01ffffffu;
+  }
+  static uint32_t place(uint32_t bits) {
+    const uint32_t at = quarters(bits), fraction = at & fraction_bits;
+    return at >> 23 & 1 ? fraction_bits - fraction : fraction;
+  }
+  static uint32_t finished(uint32_t bits, double sum) {
+    const uint32_t sign = (quarters(bits) >> 24 << 31) ^ (ahead ? 0 : bits & sign_bit);
+    return (bits & ~sign_bit) >= infinity_bits ? canonical_nan32 : cut_to_float(sum) | sign;
+  }
+};
+
+template <class F>
+void summed_lanes(void* d, const void* a, const void*, const void*, const void*) {
+  alignas(64) int32_t place[32], index[32];
+  Coefficients of;
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) place[i] = static_cast<int32_t>(F::place(U32::get(a, i)));
+  for (int i = 0; i < 32; ++i) index[i] = place[i] >> 17;
+  look_up_segments<F>(index, of);
+  alignas(64) double sum[32];
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) {
+    const int32_t x = place[i] & 0x1ffff, square = static_cast<int32_t>(truncated_square(x));
+    sum[i] = of.c0[i] * 0x1p14 + static_cast<double>(of.c1[i]) * x +
+             static_cast<double>(of.c2[i]) * (2 * square) + F::bias;
+  }
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) U32::put(d, i, F::finished(U32::get(a, i), sum[i]));
+}
+
 /// What a plain form does around the operation (approximate.cpp): powers of two before and after.
 struct HalvedBelowMinus126 {
   static float before(float x) { return x < -126.0f ? 0.5f : 1.0f; }
@@ -176,8 +274,21 @@ struct ScaledRoot {
   }
 };
 
+struct ScaledSquareRoot {
+  static float before(float x) { return ScaledRoot::before(x); }
+  static uint32_t after(uint32_t y, float scale) {
+    return canonical(float_of(y) * (scale > 1.0f ? 0x1p-12f : 1.0f));
+  }
+};
+struct ScaledLogarithm {
+  static float before(float x) { return ScaledRoot::before(x); }
+  static uint32_t after(uint32_t y, float scale) {
+    return canonical(float_of(y) - (scale > 1.0f ? 24.0f : 0.0f));
+  }
+};
+
 /// Loops of their own, because around a choice of arguments the compiler makes branches and then no vectors.
-template <class F, class Scaling>
+template <class F, class Scaling, LaneFunction lanes = interpolated_lanes<F>>
 void scaled_lanes(void* d, const void* a, const void*, const void*, const void*) {
   float scale[32];
   uint32_t values[32];
@@ -185,7 +296,7 @@ void scaled_lanes(void* d, const void* a, const void*, const void*, const void*)
   for (int i = 0; i < 32; ++i) scale[i] = Scaling::before(F32::get(a, i));
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) values[i] = bits_of(F32::get(a, i) * scale[i]);
-  interpolated_lanes<F>(values, values, nullptr, nullptr, nullptr);
+  lanes(values, values, nullptr, nullptr, nullptr);
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) U32::put(d, i, Scaling::after(values[i], scale[i]));
 }
