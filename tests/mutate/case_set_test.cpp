@@ -73,6 +73,19 @@ TEST(MutationCases, OfAbsentInputsReachTheirModulesInEveryFormat) {
     for (const Dtype dtype : kernel.limits.dtypes) EXPECT_TRUE(seen.contains({without, dtype}));
 }
 
+TEST(MutationCases, OfAProgramOfItsOwnAreAllRowsOnce) {
+  const auto rows_without = [](const char* name, const std::set<std::string>& without) {
+    std::set<size_t> rows;
+    for (const MutationCase& m : mutation_cases(find_kernel(name), {Direction::forward}))
+      if (m.case_.without == without) rows.insert(m.row);
+    return rows.size();
+  };
+  // Other modules run without g; without beta too, those once more.
+  EXPECT_GT(rows_without("gated_delta_rule.fused_recurrent", {"g"}), 40u);
+  EXPECT_EQ(rows_without("gated_delta_rule.fused_recurrent", {"beta"}), 1u);
+  EXPECT_EQ(rows_without("delta_rule.fused_recurrent", {"beta"}), 1u);
+}
+
 TEST(MutationCases, ThatCostMuchAreCandidatesOnly) {
   const Kernel& kernel = find_kernel("simple_gla.parallel");
   const std::vector<Direction> directions{Direction::forward, Direction::backward};

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
+#include <tuple>
 
 #include "fuzz/cost.h"
 #include "fuzz/generator.h"
+#include "kernels/claim.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/random.h"
 #include "src/verification/verify/acceptance.h"
@@ -20,6 +22,13 @@ constexpr double kMostWork = 1.2e7;  ///< lane instructions of a drawn case, abo
 void with_states(Case& c) {
   c.initial_state = true;
   c.final_state_gradient = runs_backward(c);
+}
+
+void at_tile_edges(Case& c) {
+  c.cu_seqlens = {0};
+  for (const int64_t tokens : {1, 16, 17, 32, 33, 48, 49, 64, 65})
+    c.cu_seqlens.push_back(c.cu_seqlens.back() + tokens);
+  c.T = c.cu_seqlens.back();
 }
 
 constexpr bool kIfTelling = true;
@@ -88,19 +97,6 @@ bool make_acceptable(Case& c, const Kernel& kernel) {
   return false;
 }
 
-/// Optional inputs, apart from states, and none of them present.
-std::vector<std::set<std::string>> presences(const Operator& op) {
-  std::vector<std::set<std::string>> sets;
-  std::set<std::string> all;
-  for (const ArgumentSpec& input : op.inputs) {
-    if (!input.optional || input.role == Role::state) continue;
-    all.insert(std::string(input.name));
-    sets.push_back({std::string(input.name)});
-  }
-  if (sets.size() > 1) sets.push_back(all);
-  return sets;
-}
-
 struct Collector {
   const Kernel& kernel;
   const Operator& op;
@@ -123,7 +119,34 @@ struct Collector {
   }
 };
 
+/// What the plan of a small case in the first formats launches.
+std::set<std::string> modules_of(const Kernel& kernel, Case c) {
+  std::set<std::string> modules;
+  const Operator& op = find_operator(kernel.operator_name);
+  c.kernel = kernel.name;
+  c.T = 83, c.K = 24, c.V = 16;
+  std::tie(c.dtype, c.gate_dtype) = format_pairs(kernel).front();
+  fit(c, kernel, op);
+  if (!make_acceptable(c, kernel)) return modules;
+  const ResolvedCase resolved = resolve_unchecked(c, op);
+  for (const Module& module : program_of(kernel, resolved, draw_inputs(resolved)).modules)
+    modules.insert(module.name);
+  return modules;
+}
+
 }  // namespace
+
+std::vector<std::set<std::string>> absent_inputs(const Operator& op) {
+  std::vector<std::set<std::string>> sets;
+  std::set<std::string> all;
+  for (const ArgumentSpec& input : op.inputs) {
+    if (!input.optional || input.role == Role::state) continue;
+    all.insert(std::string(input.name));
+    sets.push_back({std::string(input.name)});
+  }
+  if (sets.size() > 1) sets.push_back(all);
+  return sets;
+}
 
 std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel& kernel) {
   const auto& dtypes = kernel.limits.dtypes;
@@ -142,20 +165,29 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
     Case basis;
     basis.direction = direction;
     basis.decay = "logsigmoid";
-    for (const CaseRow& row : kRows) {
-      if (row.if_telling) continue;
-      Case c = basis;
-      row.shape(c);
-      c.seed = ++number;
-      collector.add(c);
-    }
-    for (const std::set<std::string>& without : presences(collector.op)) {
+    const auto add_rows = [&](const Case& with) {
+      for (const CaseRow& row : kRows) {
+        if (row.if_telling) continue;
+        Case c = with;
+        row.shape(c);
+        c.seed = ++number;
+        collector.add(c);
+      }
+    };
+    add_rows(basis);
+    std::set<std::string> known = modules_of(kernel, basis);
+    for (const std::set<std::string>& without : absent_inputs(collector.op)) {
       Case c = basis;
       c.T = 83, c.K = 24, c.V = 16;
       c.seed = ++number;
       c.without = without;
       with_states(c);
       collector.add(c);
+      Case absent = basis;
+      absent.without = without;
+      const size_t before = known.size();
+      known.merge(modules_of(kernel, absent));
+      if (known.size() > before) add_rows(absent);
     }
   }
   return collector.cases;
@@ -184,7 +216,7 @@ std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<
       "widest, exact",     "long",   "batches",   "middle widths"};
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
   for (const Direction direction : directions)
-    for (const std::set<std::string>& without : presences(collector.op))
+    for (const std::set<std::string>& without : absent_inputs(collector.op))
       for (const CaseRow& row : kRows) {
         if (std::find(std::begin(kTelling), std::end(kTelling), row.name) == std::end(kTelling)) continue;
         Case c;
@@ -200,13 +232,15 @@ std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<
 
 namespace {
 
-/// Few tokens and heads, widths around tiles and vectors; exact values where the operator has them.
-Case with_odd_sizes(Direction direction, uint64_t seed, uint64_t index) {
-  static constexpr int64_t kWidths[] = {1,  2,  3,  4,  5,  6,   7,   9,   12,  15,  18, 27, 30,
-                                        34, 36, 39, 50, 61, 62,  63,  64,  65,  66,  67, 68, 70,
-                                        74, 95, 97, 98, 99, 100, 127, 129, 130, 131, 135};
-  static constexpr int64_t kTokens[] = {1,  2,  3,  5,  7,  8,  15, 16, 17,  31,  32, 33,
-                                        47, 48, 49, 63, 64, 65, 67, 96, 127, 128, 129};
+/// Few tokens and heads, widths around tiles and vectors, and whole ones of them; exact values where the
+/// operator has them; some optional input absent in one of four.
+Case with_odd_sizes(const Operator& op, Direction direction, uint64_t seed, uint64_t index) {
+  static constexpr int64_t kWidths[] = {1,   2,   3,   4,   5,   6,   7,   8,   9,   12,  15,  16,  18,  24,
+                                        27,  30,  32,  34,  36,  39,  40,  48,  50,  61,  62,  63,  64,  65,
+                                        66,  67,  68,  70,  72,  74,  80,  95,  96,  97,  98,  99,  100, 112,
+                                        120, 127, 128, 129, 130, 131, 135, 144, 160, 176, 192, 208, 240, 256};
+  static constexpr int64_t kTokens[] = {1,  2,  3,  5,  7,  8,  15, 16,  17,  31,  32,  33, 47,
+                                        48, 49, 63, 64, 65, 67, 96, 127, 128, 129, 193, 257};
   const RandomStream random(seed, "sizes");
   const auto at = [&](uint64_t lane) {
     return Coordinates{static_cast<int64_t>(index), 0, 0, static_cast<int64_t>(lane)};
@@ -223,6 +257,8 @@ Case with_odd_sizes(Direction direction, uint64_t seed, uint64_t index) {
   if (random.below(2, at(7)) == 0) c.values = "exact";
   if (random.below(2, at(8)) == 0) with_states(c);
   if (c.B == 1 && random.below(4, at(9)) == 0) c.cu_seqlens = {0, c.T / 3, c.T / 3, c.T};
+  if (const auto absences = absent_inputs(op); !absences.empty() && random.below(4, at(10)) == 0)
+    c.without = absences[static_cast<size_t>(random.below(static_cast<int64_t>(absences.size()), at(11)))];
   c.seed = index + 1;
   return c;
 }
@@ -236,7 +272,7 @@ std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<Di
   int found = 0;
   for (uint64_t index = 0; found < count && index < 20u * static_cast<uint64_t>(count); ++index) {
     const bool sizes = index % 2 == 0;
-    Case c = sizes ? with_odd_sizes(directions[index / 2 % directions.size()], seed, index)
+    Case c = sizes ? with_odd_sizes(collector.op, directions[index / 2 % directions.size()], seed, index)
                    : draw_case(kernel, collector.op, {}, seed, index);
     if (std::find(directions.begin(), directions.end(), c.direction) == directions.end()) continue;
     c.kernel = kernel.name;

@@ -2,6 +2,7 @@
 // of its code runs (full, partial and several chunks; widths in and out of step with vectors; packed and
 // empty sequences; states and their gradients; extreme decays; values whose results are exact).
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@ struct MutationCase {
 /// Formats of inputs and gates that together show every one of both; each has modules of its own.
 std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 
+/// Optional inputs, apart from states, that a case may lack: each alone, and all.
+std::vector<std::set<std::string>> absent_inputs(const Operator&);
+
 /// `directions`: some of forward, backward. The rows of mutation_cases.def in every pair of formats, and one
-/// for each optional input that is absent. Only cases that the kernel accepts, inside its domain.
+/// for each optional input that is absent: all of them where the kernel launches other modules then. Only
+/// cases that the kernel accepts, inside its domain.
 std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<Direction>& directions);
 
 /// Candidates beside them, of number `first_row` and on: the rows that reach most, for each optional input

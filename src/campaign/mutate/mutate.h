@@ -22,7 +22,7 @@ struct MutateOptions {
   std::vector<Direction> directions;  ///< of forward, backward; empty: all that the kernel has
   double time_s = 0;                  ///< 0: no limit. What is not classified then is "untried"
   int jobs = 0;                       ///< mutants in flight; 0: all cores
-  int drawn = 160;  ///< candidates beside the table's cases; those stay that reach something new
+  int drawn = 320;  ///< candidates beside the table's cases; those stay that reach something new
   vm::MachineOptions machine;
   const std::atomic<int>* interrupted = nullptr;  ///< set from outside, as by a signal: the run ends early
   /// Classified mutants are appended here and read back when the same run is asked for again; empty: not
