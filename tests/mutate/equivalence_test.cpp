@@ -111,5 +111,20 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
   EXPECT_EQ(argument(both_ways, "shift-constant.2"), "none") << "bits less";
 }
 
+TEST(Equivalence, OfWhatIsNeverComeTo) {
+  const std::string body =
+      "ld.param.u64 %rd2, [a]; setp.eq.s64 %p1, %rd2, 0; @%p1 bra $L_end;\nst.global.u32 [%rd1], %r1;";
+  const auto argued = [&](const ParameterRoles& roles) {
+    const ptx::MutableText text = small_program(body);
+    const ptx::Mutation m = text.named("8+drop-store");
+    return why_equivalent(text.module(), ptx::parse(text.with(m), "test.ptx"), m, roles);
+  };
+  ParameterRoles null, place;
+  null.nulls = {0}, place.places = {0};
+  EXPECT_EQ(argued(null), "no way leads to it with what the kernel's plans pass");
+  EXPECT_EQ(argued(place), "");
+  EXPECT_EQ(argued({}), "");
+}
+
 }  // namespace
 }  // namespace assay

@@ -46,5 +46,37 @@ TEST(ParameterRoles, OneNegativeEntryIsEnough) {
   EXPECT_TRUE(roles_of({launched(8, 3, 1, 5)}, {}, "m", "another").numbers.empty());
 }
 
+TEST(ParameterRoles, CasesAloneNeverSayThatNothingElseIsPassed) {
+  const ParameterRoles seen = roles({launched(8, 3, 8, 0), launched(9, 3, 9, 0), launched(70, 3, 70, 0)});
+  EXPECT_TRUE(seen.least.empty());
+  EXPECT_TRUE(seen.nulls.empty());
+  EXPECT_TRUE(seen.places.empty());
+}
+
+TEST(ParameterRoles, OfASurveyAreNarrowedByAllThatIsPassed) {
+  const auto of = [](const std::vector<Argument>& arguments, bool every_width = true) {
+    KernelLimits limits;
+    limits.max_K = 256;
+    SeenArgument seen;
+    for (const Argument& argument : arguments) {
+      Case c;
+      c.K = integer_of(argument).value_or(1), c.V = 300;
+      seen.see(argument, {}, c, limits);
+    }
+    ParameterRoles roles;
+    seen.add_to(roles, 0, true, every_width);
+    return roles;
+  };
+  EXPECT_EQ(of({17, 40, 64}).least.at(0), 17);
+  EXPECT_EQ(of({17, 40, 64}).most.at(0), 64);
+  EXPECT_TRUE(of({17, 40, 64}, false).least.empty());
+  EXPECT_EQ(of({17, 40, 64}, false).most.at(0), 256);
+  const Argument null = PointerArgument{}, place = PointerArgument{"x", 0};
+  EXPECT_TRUE(of({null, null}).nulls.contains(0));
+  EXPECT_TRUE(of({place, place}).places.contains(0));
+  EXPECT_TRUE(of({null, place}).nulls.empty());
+  EXPECT_TRUE(of({null, place}).places.empty());
+}
+
 }  // namespace
 }  // namespace assay

@@ -25,8 +25,9 @@ class TrialOfMutant : public ::testing::Test {
   MutantResult result(const ptx::Mutation& mutation) {
     constexpr uint64_t kWork =
         20'000'000;  // some twenty rounds of other values: what shows in none is rounded away
-    return *try_mutant({subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, kWork},
-                       source_);
+    return *try_mutant(
+        {subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, nullptr, kWork},
+        source_);
   }
   /// Outcomes of the executed instructions of one opcode, changed in one way.
   std::vector<Mutant> outcomes(const std::string& opcode, const std::string& change) {
@@ -131,7 +132,7 @@ TEST_F(TrialOfMutant, IsGivenUpBeforeTheNextRun) {
   int asked = 0;
   const auto tried = [&](int runs) {
     asked = 0;
-    return try_mutant({subject(), cases_, module_, *rounding, one_thread(), order_, nullptr,
+    return try_mutant({subject(), cases_, module_, *rounding, one_thread(), order_, nullptr, nullptr,
                        [&asked, runs] { return ++asked > runs; }},
                       source_);
   };

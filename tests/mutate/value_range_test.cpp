@@ -50,6 +50,44 @@ TEST(ValueRange, FollowsDefinitions) {
   }
 }
 
+TEST(ValueRange, OfParametersIsWhatAllPlansPass) {
+  const ptx::MutableText text = small_program("ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n];");
+  const ptx::Function& f = text.module().functions[0];
+  const auto range = [&](const ParameterRoles& roles, size_t at) {
+    return ValueRanges(f, roles).result(f.body[at]);
+  };
+  ParameterRoles roles;
+  EXPECT_EQ(range(roles, 0), ValueRange{});
+  roles.places = {0};
+  EXPECT_EQ(range(roles, 0), (ValueRange{1, INT64_MAX}));
+  roles.places = {}, roles.nulls = {0};
+  EXPECT_EQ(range(roles, 0), (ValueRange{0, 0}));
+  roles.sizes = {1}, roles.most[1] = 64;
+  EXPECT_EQ(range(roles, 1), (ValueRange{0, 64}));
+  roles.least[1] = 17;
+  EXPECT_EQ(range(roles, 1), (ValueRange{17, 64}));
+}
+
+TEST(ValueRange, OfAnAddressMovedIsNotNull) {
+  ParameterRoles place, null;
+  place.places = {0}, null.nulls = {0};
+  const auto holds = [&](const std::string& body, const ParameterRoles& roles) {
+    const ptx::MutableText text = small_program("ld.param.u64 %rd1, [a]; mov.u64 %rd2, %rd1; " + body);
+    const ptx::Function& f = text.module().functions[0];
+    return ValueRanges(f, roles).result(f.body[f.body.size() - 2]);
+  };
+  const ValueRange never{0, 0}, always{1, 1}, either{0, 1};
+  const std::string moved = "add.s64 %rd4, %rd2, %rd3; ", ends = "setp.eq.s64 %p1, %rd4, 0;";
+  EXPECT_EQ(holds(moved + ends, place), never);
+  EXPECT_EQ(holds(moved + "setp.ne.s64 %p1, %rd4, 0;", place), always);
+  EXPECT_EQ(holds(moved + "setp.eq.s64 %p1, %rd4, 1;", place), either);
+  EXPECT_EQ(holds(moved + ends, null), either);
+  EXPECT_EQ(holds(moved + ends, {}), either);
+  EXPECT_EQ(holds("add.s64 %rd4, %rd2, %rd1; " + ends, place), either) << "no sum of two is one";
+  EXPECT_EQ(holds("sub.s64 %rd4, %rd2, %rd3; " + ends, place), either);
+  EXPECT_EQ(holds(moved + "@%p2 mov.u64 %rd4, %rd3; " + ends, place), either) << "or something else";
+}
+
 TEST(ValueRange, OfThreadsEndsWhereTheBlockDoes) {
   const auto text = std::make_shared<const std::string>(
       ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry f()\n.maxntid 128, 1, 1\n{\n"

@@ -11,6 +11,7 @@
 #include "src/campaign/mutate/dropped_bits.h"
 #include "src/campaign/mutate/reaching.h"
 #include "src/campaign/mutate/value_range.h"
+#include "src/campaign/mutate/ways.h"
 
 namespace assay {
 namespace {
@@ -291,6 +292,12 @@ std::string long_division(const Question& q) {
   return less_often ? "the 64-bit division gives what the 32-bit one would: only slower" : "";
 }
 
+/// Each branch before it that decides whether it runs goes the same way in every launch.
+std::string never_come_to(const Question& q) {
+  if (is_come_to(q.original, q.ranges, q.mutation.instruction)) return {};
+  return "no way leads to it with what the kernel's plans pass";
+}
+
 /// What is made of the result is the same single value with the mutant's result, in every place where it
 /// goes.
 std::string absorbed(const Question& q) {
@@ -353,7 +360,7 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
       f, mutation, f.body[at], one ? &renamed : nullptr, ranges, one ? &changed_ranges : nullptr};
   for (const auto argue :
        {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals, exact_conversion,
-        copied_literal, exact_addition, long_division, absorbed, dropped_bits, unused_result})
+        copied_literal, exact_addition, long_division, absorbed, dropped_bits, unused_result, never_come_to})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

@@ -18,6 +18,7 @@
 #include "src/campaign/mutate/case_set.h"
 #include "src/campaign/mutate/clean_case.h"
 #include "src/campaign/mutate/mutant_record.h"
+#include "src/campaign/mutate/plan_survey.h"
 #include "src/campaign/mutate/population.h"
 #include "src/campaign/mutate/trial_of_mutant.h"
 #include "src/result/tool.h"
@@ -71,6 +72,7 @@ class Campaign {
     make_cases();
     if (budget_.over()) return std::move(run_);
     const Population& population = population_.emplace(cases_, options_.jobs);
+    survey_ = PlanSurvey(kernel_, directions_asked(kernel_, options_.directions), options_.jobs);
     const int64_t asked = std::min(options_.mutants, population.possible());
     run_.asked = options_.shard.end(asked) - options_.shard.begin(asked);
     run_.possible = population.possible();
@@ -211,7 +213,7 @@ class Campaign {
   std::optional<MutantResult> tried(const PossibleMutant& possible) const {
     const MutatedModule& module = population_->modules()[static_cast<size_t>(possible.module)];
     return try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, order_of_batch_, &sizes_,
-                       [this] { return budget_.late_by() > kLate * options_.time_s; }},
+                       &survey_, [this] { return budget_.late_by() > kLate * options_.time_s; }},
                       source_);
   }
 
@@ -233,6 +235,7 @@ class Campaign {
   std::vector<MutationCase> sizes_;  ///< what was drawn, kept or not
   std::vector<RowRecord> rows_;
   std::optional<Population> population_;
+  PlanSurvey survey_;
   std::vector<PossibleMutant> sequence_;
   std::vector<size_t> order_of_batch_;  ///< positions of cases
   int64_t drawn_ = 0;                   ///< of all shards

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "src/campaign/mutate/plan_survey.h"
+
 namespace assay {
 namespace {
 
@@ -17,54 +19,61 @@ bool has_negative(const Tensor& table) {
   return std::any_of(entries.begin(), entries.end(), [](int64_t entry) { return entry < 0; });
 }
 
-/// Whether a parameter is a width of the case in all launches seen: K, V or M, in one launch this, in another
-/// that.
-struct Width {
-  bool always = true;
-  std::set<int64_t> values;
-  int64_t most = 0;  ///< of the limits of those that it was
+}  // namespace
 
-  void see(int64_t argument, const Case& c, const KernelLimits& limits) {
-    values.insert(argument);
+void SeenArgument::see(const Argument& argument, const Program& plan, const Case& c,
+                       const KernelLimits& limits) {
+  if (const auto number = integer_of(argument)) {
+    number_ = true;
+    negative_ = negative_ || *number < 0;
+    widths_.insert(*number);
     bool is_one = false;
     for (const auto& [width, limit] :
          {std::pair{c.K, limits.max_K}, {c.V, limits.max_V}, {c.M, limits.max_M}})
-      if (argument == width) is_one = true, most = std::max(most, limit);
-    always = always && is_one;
+      if (*number == width) is_one = true, most_ = std::max(most_, limit);
+    always_width_ = always_width_ && is_one;
+  } else if (const auto pointer = pointer_of(argument)) {
+    const Tensor* table = table_of(plan, *pointer);
+    (table ? table_ : tensor_) = true;
+    negative_table_ = negative_table_ || (table && has_negative(*table));
+    (argument.is_null_pointer() ? null_ : place_) = true;
+  } else {
+    other_ = true;
   }
-  bool is_it() const { return always && values.size() > 2; }
-};
+}
 
-}  // namespace
+void SeenArgument::add_to(ParameterRoles& roles, int32_t position, bool surveyed, bool every_width) const {
+  if (number_) roles.numbers.insert(position);
+  if (table_ && !tensor_) roles.tables.insert(position);
+  if (table_ && !tensor_ && !negative_table_) roles.natural_tables.insert(position);
+  if (surveyed && !number_ && !other_ && null_ != place_)
+    (null_ ? roles.nulls : roles.places).insert(position);
+  if (!number_ || negative_) return;
+  roles.sizes.insert(position);
+  if (!always_width_ || widths_.size() <= 2) return;
+  roles.most[position] = most_;
+  if (!surveyed || !every_width) return;
+  roles.most[position] = *widths_.rbegin();
+  roles.least[position] = *widths_.begin();
+}
+
+void see_launch(SeenArguments& seen, const Launch& launch, const Program& plan, const Case& c,
+                const KernelLimits& limits) {
+  seen.resize(std::max(seen.size(), launch.arguments.size()));
+  for (size_t i = 0; i < launch.arguments.size(); ++i) seen[i].see(launch.arguments[i], plan, c, limits);
+}
 
 ParameterRoles roles_of(const std::vector<CleanCase>& cases, const KernelLimits& limits,
-                        const std::string& module, const std::string& function) {
-  ParameterRoles roles;
-  std::set<int32_t> negative, tensors, negative_tables;
-  std::map<int32_t, Width> widths;
+                        const std::string& module, const std::string& function, const PlanSurvey* survey) {
+  const SeenArguments* const surveyed = survey ? survey->arguments(module, function) : nullptr;
+  SeenArguments seen = surveyed ? *surveyed : SeenArguments{};
   for (const CleanCase& clean : cases)
-    for (const Launch& launch : clean.plan.launches) {
-      if (launch.module != module || launch.function != function) continue;
-      for (size_t i = 0; i < launch.arguments.size(); ++i) {
-        const auto at = static_cast<int32_t>(i);
-        if (const auto number = integer_of(launch.arguments[i])) {
-          roles.numbers.insert(at);
-          if (*number < 0) negative.insert(at);
-          widths[at].see(*number, clean.case_, limits);
-        } else if (const auto pointer = pointer_of(launch.arguments[i])) {
-          const Tensor* table = table_of(clean.plan, *pointer);
-          (table ? roles.tables : tensors).insert(at);
-          if (table && has_negative(*table)) negative_tables.insert(at);
-        }
-      }
-    }
-  roles.sizes = roles.numbers;
-  for (const int32_t at : negative) roles.sizes.erase(at);
-  for (const int32_t at : tensors) roles.tables.erase(at);
-  roles.natural_tables = roles.tables;
-  for (const int32_t at : negative_tables) roles.natural_tables.erase(at);
-  for (const int32_t at : roles.sizes)
-    if (const Width& width = widths[at]; width.is_it()) roles.most[at] = width.most;
+    for (const Launch& launch : clean.plan.launches)
+      if (launch.module == module && launch.function == function)
+        see_launch(seen, launch, clean.plan, clean.case_, limits);
+  ParameterRoles roles;
+  for (size_t i = 0; i < seen.size(); ++i)
+    seen[i].add_to(roles, static_cast<int32_t>(i), surveyed != nullptr, survey && survey->has_every_width());
   return roles;
 }
 

@@ -111,7 +111,7 @@ class Attempt {
   ParameterRoles roles() const {
     const ptx::Module& program = trial_.module.program->module();
     const ptx::Function& own = program.functions[static_cast<size_t>(trial_.mutation.function)];
-    return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
+    return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name, trial_.survey);
   }
 
   void go_on() const {

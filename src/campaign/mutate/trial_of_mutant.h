@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/campaign/mutate/plan_survey.h"
 #include "src/campaign/mutate/population.h"
 #include "src/result/mutation.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -21,6 +22,8 @@ struct MutantTrial {
   const std::vector<size_t>& order;
   /// Cases of many sizes beside them, of which only memory is compared; null: none.
   const std::vector<MutationCase>* sizes = nullptr;
+  /// Of all that the kernel's plans pass; null: the cases alone say what is passed.
+  const PlanSurvey* survey = nullptr;
   /// Asked before every run: true gives the mutant up; null: never.
   std::function<bool()> given_up = nullptr;
   /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other

@@ -233,6 +233,39 @@ ValueRange ValueRanges::operand(const Operand& operand) {
   return kAnything;
 }
 
+/// An address in a buffer: a parameter that is one in all plans, or such a one moved by an offset.
+bool ValueRanges::is_place(int32_t reg, int depth) {
+  constexpr int kDeepest = 8;
+  const std::vector<int32_t>& made = definitions(reg);
+  if (made.size() != 1 || depth > kDeepest) return false;
+  const ptx::Instruction& in = function_.body[static_cast<size_t>(made[0])];
+  const auto is = [&](size_t at) {
+    const Operand& from = in.operands[at];
+    return from.kind == Operand::Kind::reg && is_place(from.reg, depth + 1);
+  };
+  switch (in.form.operation) {
+    case Operation::ld:
+      return roles_.places.contains(in.operands[1].parameter);
+    case Operation::mov:
+      return is(1);
+    case Operation::add:
+      return is(1) != is(2);
+    default:
+      return false;
+  }
+}
+
+/// Of a comparison of a 64-bit register with 0 that is decided by its being an address.
+std::optional<bool> ValueRanges::equals_null(const ptx::Instruction& in) {
+  if (in.operands.size() != 3 || ptx::bytes_of(in.form.type()) != 8) return std::nullopt;
+  const Operand &a = in.operands[1], &b = in.operands[2];
+  const bool null = b.kind == Operand::Kind::immediate && !b.is_float_literal && b.bits == 0;
+  if (a.kind != Operand::Kind::reg || !null || !is_place(a.reg, 0)) return std::nullopt;
+  if (in.form.comparison == Comparison::eq) return false;
+  if (in.form.comparison == Comparison::ne) return true;
+  return std::nullopt;
+}
+
 /// A load of a table that holds no negative number: its address comes from the table's and from numbers
 /// alone. Two tables in one address would be outside either. `within`: addresses being looked at.
 bool ValueRanges::reads_natural_table(const ptx::Instruction& load, std::set<int32_t>& within) const {
@@ -270,10 +303,13 @@ bool ValueRanges::comes_from_natural_table(int32_t reg, std::set<int32_t>& withi
 ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const ValueRange& most) const {
   const Operand& from = in.operands[1];
   if (from.parameter >= 0 && roles_.sizes.contains(from.parameter)) {
-    const auto limit = roles_.most.find(from.parameter);
+    const auto limit = roles_.most.find(from.parameter), least = roles_.least.find(from.parameter);
     const int64_t any = ptx::bytes_of(type) <= 4 ? kLargestNarrowSize : kLargestSize;
-    return {0, limit == roles_.most.end() ? any : limit->second};
+    return {least == roles_.least.end() ? 0 : least->second,
+            limit == roles_.most.end() ? any : limit->second};
   }
+  if (ptx::bytes_of(type) == 8 && roles_.nulls.contains(from.parameter)) return {0, 0};
+  if (ptx::bytes_of(type) == 8 && roles_.places.contains(from.parameter)) return {1, INT64_MAX};
   if (type == Type::u16 || type == Type::u8) return {0, type == Type::u16 ? 65535 : 255};
   std::set<int32_t> within;
   if (ptx::bytes_of(type) == 8 && from.parameter < 0 && reads_natural_table(in, within))
@@ -292,6 +328,8 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
   const bool changes = form.rounding != ptx::Rounding::none || form.saturates || form.ftz || form.relu;
   if (converts && (changes || form.type_count != 2)) return full(written);
   if (form.operation == Operation::ld) return loaded(in, type, full(written));
+  if (form.operation == Operation::setp)
+    if (const std::optional<bool> holds = equals_null(in)) return {*holds, *holds};
   std::vector<ValueRange> x;
   for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i]));
   if (form.operation == Operation::setp)

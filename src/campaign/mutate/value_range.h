@@ -30,7 +30,7 @@ bool is_integer_arithmetic(const ptx::Instruction&);
 class ValueRanges {
  public:
   /// Sizes are numbers of things in tensors, so neither negative nor above 2^40; so is what a table of them
-  /// holds.
+  /// holds. Addresses of memory are below 2^63, and what is reached from one by an offset is not null.
   ValueRanges(const ptx::Function&, ParameterRoles);
 
   /// Of a register, over all its definitions; of a predicate 0 and 1.
@@ -46,6 +46,8 @@ class ValueRanges {
  private:
   ValueRange operand(const ptx::Operand&);
   ValueRange loaded(const ptx::Instruction&, ptx::Type, const ValueRange& most) const;
+  bool is_place(int32_t reg, int depth);
+  std::optional<bool> equals_null(const ptx::Instruction&);
   bool reads_natural_table(const ptx::Instruction&, std::set<int32_t>& within) const;
   bool comes_from_natural_table(int32_t reg, std::set<int32_t>& within, std::set<int32_t>& seen,
                                 bool& table) const;

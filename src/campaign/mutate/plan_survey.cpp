@@ -1,0 +1,107 @@
+#include "src/campaign/mutate/plan_survey.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "fuzz/generator.h"
+#include "kernels/claim.h"
+#include "reference/parallel.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/campaign/mutate/case_set.h"
+
+namespace assay {
+namespace {
+
+/// Kernels that take more are surveyed at some widths alone.
+constexpr int64_t kWidestSurveyed = 512;
+
+bool takes_too_many(const KernelLimits& limits) {
+  return std::max(limits.max_K, limits.max_V) > kWidestSurveyed;
+}
+
+/// Pairs of widths: each of either beside each of these of the other, cut to the limits; 1 for an axis that
+/// is none.
+std::vector<std::pair<int64_t, int64_t>> widths(const KernelLimits& limits, const Operator& op) {
+  constexpr int64_t kBeside[] = {1, 8, 17, 64, 130, 256};
+  const int64_t max_K = uses_axis(op, "K") ? limits.max_K : 1, max_V = uses_axis(op, "V") ? limits.max_V : 1;
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (const int64_t beside : kBeside) {
+    const auto add = [&](int64_t K, int64_t V) { pairs.emplace(std::min(K, max_K), std::min(V, max_V)); };
+    for (int64_t width = 1; width <= kWidestSurveyed && !takes_too_many(limits); ++width)
+      add(width, beside), add(beside, width);
+    for (const int64_t other : kBeside) add(beside, other);
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+/// What takes turns, decided by a number.
+void vary(Case& c, const KernelLimits& limits, const Operator& op, uint64_t turn) {
+  constexpr int64_t kTokens[] = {1, 3, 70, 130};
+  c.T = kTokens[turn % 4];
+  if (turn / 4 % 2) c.cu_seqlens = {0, c.T / 2, c.T};
+  c.H = uses_axis(op, "H") && turn / 8 % 2 ? 2 : 1;
+  c.HV = uses_axis(op, "HV") ? c.H * (limits.value_heads && turn / 16 % 2 ? 2 : 1) : 0;
+  c.initial_state = turn / 32 % 2;
+  c.final_state_gradient = turn / 64 % 2 && runs_backward(c);
+}
+
+TensorMap without_values(const ResolvedCase& c) {
+  TensorMap inputs;
+  for (const SizedArgument& input : c.inputs)
+    inputs.emplace(input.spec.name, Tensor(input.shape.name, input.shape.dtype, input.shape.axes));
+  return inputs;
+}
+
+/// The plan's launches; nothing where the kernel takes no such case.
+Program planned(const Kernel& kernel, const Operator& op, const Case& c) {
+  try {
+    const ResolvedCase resolved = resolve(c, op);
+    if (kernel.refuses && !kernel.refuses(resolved).empty()) return {};
+    return program_of(kernel, resolved, without_values(resolved));
+  } catch (const BadInput&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+PlanSurvey::PlanSurvey(const Kernel& kernel, const std::vector<Direction>& directions, int threads) {
+  const Operator& op = find_operator(kernel.operator_name);
+  std::vector<std::set<std::string>> absences = absent_inputs(op);
+  absences.emplace_back();
+  std::vector<Case> bases;
+  for (const Direction direction : directions)
+    for (const auto& [dtype, gate] : format_pairs(kernel))
+      for (const std::set<std::string>& without : absences) {
+        Case c;
+        c.kernel = kernel.name, c.direction = direction, c.dtype = dtype, c.gate_dtype = gate;
+        c.without = without, c.decay = "none";
+        bases.push_back(c);
+      }
+  const auto pairs = widths(kernel.limits, op);
+  has_every_width_ = !takes_too_many(kernel.limits) && !uses_axis(op, "M");
+  std::mutex mutex;
+  parallel_for(static_cast<int64_t>(pairs.size()), threads, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    for (size_t b = 0; b < bases.size(); ++b) {
+      Case c = bases[b];
+      c.K = pairs[at].first, c.V = pairs[at].second;
+      c.M = uses_axis(op, "M") ? std::min<int64_t>(16 + i, kernel.limits.max_M) : 0;
+      // Turns run through the seven choices in another order for each pair of widths.
+      vary(c, kernel.limits, op, (static_cast<uint64_t>(i) * 37 + b * 11) % 128);
+      const Program program = planned(kernel, op, c);
+      const std::scoped_lock lock(mutex);
+      plans_ += !program.launches.empty();
+      for (const Launch& launch : program.launches)
+        see_launch(seen_[{launch.module, launch.function}], launch, program, c, kernel.limits);
+    }
+  });
+}
+
+const SeenArguments* PlanSurvey::arguments(const std::string& module, const std::string& function) const {
+  const auto found = seen_.find({module, function});
+  return found == seen_.end() ? nullptr : &found->second;
+}
+
+}  // namespace assay

@@ -1,0 +1,74 @@
+// What all plans of a kernel pass.
+#include "src/campaign/mutate/plan_survey.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "kernels/claim.h"
+#include "kernels/kernel.h"
+#include "src/campaign/mutate/case_set.h"
+
+namespace assay {
+namespace {
+
+/// The launch of a backward pass of K key channels in the first formats whose entry's name begins so.
+Launch launch_of(const Kernel& kernel, const std::string& entry, int64_t K) {
+  Case c;
+  c.kernel = kernel.name, c.direction = Direction::backward, c.T = 3, c.K = K, c.V = 8, c.decay = "none";
+  std::tie(c.dtype, c.gate_dtype) = format_pairs(kernel).front();
+  const ResolvedCase resolved = resolve(c, find_operator(kernel.operator_name));
+  for (const Launch& launch : program_of(kernel, resolved, draw_inputs(resolved)).launches)
+    if (launch.function.starts_with(entry)) return launch;
+  ADD_FAILURE() << "no launch " << entry;
+  return {};
+}
+
+int32_t position_of(const Launch& launch, const Argument& argument) {
+  const auto found = std::find(launch.arguments.begin(), launch.arguments.end(), argument);
+  return static_cast<int32_t>(found - launch.arguments.begin());
+}
+
+TEST(PlanSurvey, KnowsWhichWidthsLaunchAnEntry) {
+  const Kernel& kernel = find_kernel("delta_rule.chunk");
+  const PlanSurvey survey(kernel, {Direction::backward}, 2);
+  EXPECT_GT(survey.plans(), 5'000);
+  EXPECT_TRUE(survey.has_every_width());
+  const struct { int64_t K, least, most; } rows[] = {{9, 1, 64}, {100, 65, 128}, {200, 129, 256}};
+  for (const auto& row : rows) {
+    const Launch launch = launch_of(kernel, "delta_chunk_scans_", row.K);
+    const int32_t at = position_of(launch, Argument(static_cast<int32_t>(row.K)));
+    const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
+    ASSERT_TRUE(roles.least.contains(at)) << row.K;
+    EXPECT_EQ(roles.least.at(at), row.least);
+    EXPECT_EQ(roles.most.at(at), row.most);
+    EXPECT_TRUE(roles_of({}, kernel.limits, launch.module, launch.function).numbers.empty());
+  }
+  EXPECT_EQ(survey.arguments("delta/chunk_scan.bf16", "delta_chunk_scan_64"), nullptr) << "forward alone";
+}
+
+TEST(PlanSurvey, KnowsWhatIsNeverPassed) {
+  // Keys of delta_rule are never shared by value heads; those of gated_delta_rule may be.
+  const auto nulls = [](const char* name) {
+    const Kernel& kernel = find_kernel(name);
+    const PlanSurvey survey(kernel, {Direction::backward}, 2);
+    const Launch launch = launch_of(kernel, "delta_chunk_gradients", 16);
+    const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
+    EXPECT_TRUE(roles.places.contains(0)) << "q is always there";
+    return roles.nulls.size();
+  };
+  EXPECT_EQ(nulls("delta_rule.chunk"), 4u) << "gates, their gradient, and two parts of value heads";
+  EXPECT_EQ(nulls("gated_delta_rule.chunk"), 0u);
+}
+
+TEST(PlanSurvey, OfManyWidthsOrSlotsSaysNothingOfThem) {
+  for (const char* name : {"hgrn.fused_recurrent", "gsa.chunk"}) {
+    const PlanSurvey survey(find_kernel(name), {Direction::forward}, 2);
+    EXPECT_GT(survey.plans(), 10) << name;
+    EXPECT_FALSE(survey.has_every_width()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace assay
