@@ -22,6 +22,7 @@
 #include "src/cli/program_options.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/shard_option.h"
+#include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
 
 namespace assay::cli {
@@ -30,7 +31,7 @@ namespace {
 struct MutateCommand {
   KernelOptions own;
   MutateOptions options;
-  std::string time, arch = "sm_90", json, direction, shard;
+  std::string time, arch = "sm_90", json, direction, shard, again;
   ProgramOptions program;
   double fail_under = 0, tolerance = 0;
   bool details = false;
@@ -46,6 +47,17 @@ struct MutateCommand {
     return mutate_program(program.file(), asked, progress);
   }
 
+  /// The survivors of an earlier run.
+  void read_again() {
+    const nlohmann::json run = read_result(again);
+    if (run.value("kernel", "") != own.kernel().name || !run.contains("mutants"))
+      throw BadInput(fmt::format("--again {}: no result of assay mutate {}", again, own.kernel().name));
+    for (const nlohmann::json& mutant : run.at("mutants"))
+      if (mutant.at("outcome") == name_of(MutantOutcome::survived))
+        options.again.emplace(mutant.at("id"), mutant.at("original"));
+    if (options.again.empty()) throw BadInput(fmt::format("--again {}: none survived in it", again));
+  }
+
   int run() {
     if (shard.empty()) require_one_process("mutate");
     const bool is_file = is_launch_file(own.name());
@@ -54,6 +66,9 @@ struct MutateCommand {
       throw BadInput(own.name() + ": --shard is of kernels, not of launch files");
     if (!is_file && tolerance != 0) throw BadInput("--tolerance is of launch files: kernels have bounds");
     const Kernel* const kernel = is_file ? nullptr : &own.kernel();
+    if (is_file && !again.empty())
+      throw BadInput(own.name() + ": --again is of kernels, not of launch files");
+    if (!again.empty()) read_again();
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
     options.machine.arch = arch;
     if (!time.empty()) options.time_s = parse_duration(time);
@@ -111,6 +126,10 @@ void add_mutate(CLI::App& app, int& status) {
                    "Mutants, drawn evenly over pairs of source line and change")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
+  command
+      ->add_option("--again", o->again,
+                   "Those alone that survived in this result, with the cases that there are now")
+      ->type_name("FILE");
   command->add_option("--seed", o->options.seed, "Decides mutants and cases, whatever --jobs is")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();

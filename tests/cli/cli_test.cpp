@@ -126,6 +126,8 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"fuzz gla.chunk --shard 2/4", "give all shards one --seed"},
       {"fuzz gla.chunk --seed 1 --shard 5/4", "'5/4' is not one of 1/N to N/N"},
       {"sweep gla.chunk --over length=4 --shard 2/2", "fewer points than shards"},
+      {"mutate gla.chunk --again gone.json", "gone.json: cannot be opened"},
+      {"mutate gla.chunk --again other.json", "--again other.json: no result of assay mutate gla.chunk"},
       {"mutate gla.chunk --shard 0/2", "'0/2' is not one of"},
       {"defects --shard x", "'x' is not one of"},
       {"report gone.json", "gone.json: cannot be opened"},

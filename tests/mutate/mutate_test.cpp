@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -71,6 +72,29 @@ TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
   other.seed = 4;
   EXPECT_THROW(mutate(subject(), other, [](const MutationProgress&) {}), BadInput);
   std::filesystem::remove(path);
+}
+
+TEST(Mutate, TriesThoseOfAnEarlierRunAgain) {
+  const MutationRun one = run(45, 3, 2);
+  MutateOptions options;
+  options.mutants = 1;  // as many as are named, whatever is asked for
+  options.seed = 3, options.jobs = 2, options.drawn = 12;
+  options.directions = {Direction::forward};
+  for (const Mutant& m : {one.mutants[2], one.mutants[30]}) options.again.emplace(m.id, m.original);
+  const auto again = [&] { return mutate(subject(), options, [](const MutationProgress&) {}); };
+  const MutationRun two = again();
+  ASSERT_EQ(two.mutants.size(), 2u);
+  EXPECT_EQ(two.asked, 2);
+  for (const Mutant& m : two.mutants) {
+    const auto same = std::find_if(one.mutants.begin(), one.mutants.end(),
+                                   [&](const Mutant& other) { return other.id == m.id; });
+    ASSERT_NE(same, one.mutants.end()) << m.id;
+    EXPECT_EQ(same->outcome, m.outcome);
+  }
+  options.again.begin()->second = "ret;";
+  EXPECT_THROW(again(), BadInput) << "another instruction stands there";
+  options.again = {{"hgrn+no_such+1+zero-result", "ret;"}};
+  EXPECT_THROW(again(), BadInput);
 }
 
 TEST(Mutate, RefusesADirectionThatTheKernelLacks) {

@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <thread>
 
+#include "kernels/mutant.h"
 #include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/budget.h"
@@ -73,14 +75,17 @@ class Campaign {
     if (budget_.over()) return std::move(run_);
     const Population& population = population_.emplace(cases_, options_.jobs);
     survey_ = PlanSurvey(kernel_, directions_asked(kernel_, options_.directions), options_.jobs);
-    const int64_t asked = std::min(options_.mutants, population.possible());
+    const std::vector<PossibleMutant> sequence =
+        options_.again.empty() ? population.sequence(options_.seed) : asked_again(population);
+    const auto most = options_.again.empty() ? options_.mutants : static_cast<int64_t>(sequence.size());
+    const int64_t asked = std::min(most, population.possible());
     run_.asked = options_.shard.end(asked) - options_.shard.begin(asked);
     run_.possible = population.possible();
     run_.places = static_cast<int64_t>(population.places().size());
     run_.cases = static_cast<int64_t>(cases_.size());
     run_.instructions = population.instructions();
     run_.instructions_reached = population.instructions_reached();
-    for (const PossibleMutant& possible : population.sequence(options_.seed))
+    for (const PossibleMutant& possible : sequence)
       if (options_.shard.takes(drawn_++)) sequence_.push_back(possible);
     Engine engine;
     engine.run(options_.jobs, [this] { return next(); });
@@ -96,8 +101,28 @@ class Campaign {
                           {"shard", options_.shard.text()}, {"own", options_.own},
                           {"arch", options_.machine.arch},  {"directions", names_of(options_.directions)},
                           {"drawn", options_.drawn},        {"mutants", options_.mutants},
-                          {"seed", options_.seed}}
+                          {"seed", options_.seed},          {"again", options_.again}}
         .dump();
+  }
+
+  std::vector<PossibleMutant> asked_again(const Population& population) const {
+    std::vector<PossibleMutant> found;
+    std::set<std::string> left;
+    for (const auto& [id, original] : options_.again) left.insert(id);
+    for (const MutationPlace& place : population.places())
+      for (const PossibleMutant& possible : place.mutants) {
+        const MutatedModule& module = population.modules()[static_cast<size_t>(possible.module)];
+        const std::string id = mutant_id(module.name, module.program->name(possible.mutation));
+        if (left.erase(id) == 0) continue;
+        if (module.program->original(possible.mutation) != options_.again.at(id))
+          throw BadInput(fmt::format("mutant '{}': that instruction is now {}", id,
+                                     module.program->original(possible.mutation)));
+        found.push_back(possible);
+      }
+    if (!left.empty())
+      throw BadInput(
+          fmt::format("{}: has no mutant '{}' in what its cases launch", kernel_.name, *left.begin()));
+    return found;
   }
 
   void make_cases() {

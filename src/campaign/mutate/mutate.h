@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct MutateOptions {
   /// kept.
   std::filesystem::path journal;
   std::string own;  ///< the options that name a kernel that is not ours
+  /// These alone, each with its instruction as an earlier run had it; empty: drawn. Throws BadInput where one
+  /// of them is none of the kernel's.
+  std::map<std::string, std::string> again;
 };
 
 struct MutationProgress {
