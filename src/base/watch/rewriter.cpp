@@ -10,7 +10,9 @@
 #include "src/base/vm/signature.h"
 #include "src/base/watch/finished_wgmma.h"
 #include "src/base/watch/float_type.h"
+#include "src/base/watch/function_text.h"
 #include "src/base/watch/insertions.h"
+#include "src/base/watch/registers_directive.h"
 #include "src/base/watch/repeatable.h"
 #include "src/base/watch/segment.h"
 #include "src/base/watch/text_characters.h"
@@ -20,20 +22,13 @@ namespace {
 
 using Kind = WatchedInstruction::Kind;
 
-struct Extent {
-  size_t begin = 0, end = 0;  ///< the ';' included
-};
-
 class FunctionRewriter {
  public:
-  FunctionRewriter(std::string_view text, const ptx::Module& module, int32_t function,
-                   std::vector<Extent> extents, size_t from, const WatchOptions& options, WatchedText& made,
-                   int32_t first_site, bool marks_cold)
-      : text_(text),
+  FunctionRewriter(FunctionText text, const ptx::Module& module, int32_t function,
+                   const WatchOptions& options, WatchedText& made, int32_t first_site, bool marks_cold)
+      : text_(std::move(text)),
         f_(module.functions[static_cast<size_t>(function)]),
         number_(function),
-        extents_(std::move(extents)),
-        from_(from),
         options_(options),
         made_(made),
         first_site_(first_site),
@@ -42,7 +37,6 @@ class FunctionRewriter {
         segment_(f_, registers_, accumulators_, marks_cold) {}
 
   void run(Insertions& insertions) {
-    find_scopes();
     find_blocks();
     find_uses();
     for (const ptx::Instruction& in : f_.body) {
@@ -65,70 +59,15 @@ class FunctionRewriter {
     if (aside_.text.empty() && registers_.declarations().empty()) return;
     Code begin;
     accumulators_.begin(begin);
-    if (marks_cold_ && may_ask_for_registers()) insertions.add(opening_, registers_directive());
-    insertions.add(opening_ + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
-                                     descriptor_declarations() + begin.text);
+    if (marks_cold_) insertions.add(text_.opening(), registers_directive(f_, text_.directives(), options_));
+    insertions.add(text_.opening() + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
+                                            descriptor_declarations() + begin.text);
     made_.counts.added += begin.instructions;
-    if (!aside_.text.empty()) insertions.add(closing_, "\tret;\n" + aside_.text);
+    if (!aside_.text.empty()) insertions.add(text_.closing(), "\tret;\n" + aside_.text);
     made_.counts.added_aside += aside_.instructions;
   }
 
  private:
-  /// How deep in braces each instruction stands, and where the function's own braces are.
-  void find_scopes() {
-    depth_.assign(f_.body.size(), 1);
-    // The name of an entry or function is followed by its parameters, or by its body.
-    size_t at = text_.rfind(f_.name, extents_[0].begin);
-    while (at != text_.npos && at >= from_ && !is_header(at))
-      at = at == 0 ? text_.npos : text_.rfind(f_.name, at - 1);
-    header_ = at;
-    each_character(text_, at, extents_[0].begin,
-                   [&](size_t i, char c) { return c == '{' ? opening_ = i, false : true; });
-    int depth = 0;
-    size_t behind = opening_;
-    for (size_t i = 0; i <= extents_.size(); ++i) {
-      const size_t end = i < extents_.size() ? extents_[i].begin : text_.size();
-      each_character(text_, behind, end, [&](size_t position, char c) {
-        depth += c == '{' ? 1 : c == '}' ? -1 : 0;
-        if (depth == 0 && c == '}') return closing_ = position, false;
-        return true;
-      });
-      if (i == extents_.size()) break;
-      depth_[i] = depth;
-      behind = extents_[i].end;
-    }
-  }
-  static bool is_name(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
-  }
-  /// Whether the function's name at `at` is that of its definition.
-  bool is_header(size_t at) const {
-    const char before = at ? text_[at - 1] : ' ', after = text_[at + f_.name.size()];
-    return !is_name(before) && before != '.' && !is_name(after);
-  }
-
-  /// Without a number of blocks per multiprocessor ptxas gives very long entries 32 registers and spills the
-  /// rest; one block is what it may count on anyway.
-  bool may_ask_for_registers() const {
-    const std::string_view directives = text_.substr(header_, opening_ - header_);
-    const auto names = [&](const char* directive) { return directives.find(directive) != directives.npos; };
-    return (names(".reqntid") || names(".maxntid")) && !names(".minnctapersm") && !names(".maxnreg");
-  }
-
-  /// PTX ISA, "Performance-Tuning Directives"; a multiprocessor of sm_70 to sm_100 has 65536 registers, which
-  /// threads are given by eights, and holds 32 blocks and 2048 threads at most.
-  std::string registers_directive() const {
-    constexpr int kRegisters = 65536, kMost = 255;
-    const std::array<int32_t, 3>& block = f_.required_block;
-    const int threads = block[0] > 0 ? block[0] * block[1] * block[2] : f_.max_threads;
-    if (threads <= 0 || options_.own_registers <= 0) return ".minnctapersm 1\n";
-    const int own = (options_.own_registers + 7) / 8 * 8,
-              blocks = std::min({kRegisters / (threads * own), 2048 / threads, 32});
-    const int kept = std::max(1, static_cast<int>(std::ceil(options_.kept_blocks * blocks)));
-    const int most = kRegisters / (threads * kept) / 8 * 8;
-    return most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most);
-  }
-
   /// Where branches lead. Most labels of compilers stand for line tables alone, one per inlined call.
   void find_blocks() {
     starts_.assign(f_.body.size() + 1, false);
@@ -149,7 +88,7 @@ class FunctionRewriter {
       for (const auto* list : {&signatures_[i].reads, &signatures_[i].writes})
         for (const int32_t reg : *list) {
           last_use_[static_cast<size_t>(reg)] = static_cast<int32_t>(i);
-          if (depth_[i] == 1) scoped_[static_cast<size_t>(reg)] = false;
+          if (text_.depth(i) == 1) scoped_[static_cast<size_t>(reg)] = false;
         }
     }
   }
@@ -175,14 +114,14 @@ class FunctionRewriter {
     const std::vector<int32_t> states = what.in_place ? std::vector<int32_t>{} : states_of(i, before);
     if (watches || !segment_.empty()) segment_.before(in, what, scoped_, signatures_[i].writes, before);
     if (what.kind == Kind::sums) issue(in, what, before);
-    insertions.add(extents_[i].begin, before.text);
+    insertions.add(text_.at(i).begin, before.text);
     if (watches) {
       segment_.after(in, what, scoped_, next_site(), after);
       note_site(number, what);
     } else {
       for (const int32_t reg : states) segment_.take_state(reg, after);
     }
-    insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
+    insertions.add(text_.at(i).end, after.text.empty() ? "" : "\n" + after.text);
     made_.counts.added += before.instructions + after.instructions;
     if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
     if (segment_.full() || segment_.kept(number, last_use_) > options_.kept_registers)
@@ -194,7 +133,7 @@ class FunctionRewriter {
   /// the way need not be kept; what it begins with is, and results that no later one tells of. Without one:
   /// `from`.
   int32_t end_of_stretch(int32_t from) {
-    if (depth_[static_cast<size_t>(from)] > 1) return from;
+    if (text_.depth(static_cast<size_t>(from)) > 1) return from;
     AddedRegisters unused;
     Segment trial(f_, unused, accumulators_, marks_cold_);
     RepeatableStretch stretch;
@@ -213,7 +152,7 @@ class FunctionRewriter {
       trial.before(in, what, scoped_, writes, ignored);
       if (what.kind == Kind::scalar || what.kind == Kind::product)
         trial.after(in, what, scoped_, 0, ignored), ++watched;
-      if (depth_[i] > 1) continue;
+      if (text_.depth(i) > 1) continue;
       const std::set<int32_t>& begins = stretch.begins_with();
       const auto dead = std::count_if(begins.begin(), begins.end(), [&](int32_t reg) {
         return last_use_[static_cast<size_t>(reg)] <= number;
@@ -235,15 +174,15 @@ class FunctionRewriter {
       if (what.kind == Kind::scalar || what.kind == Kind::product)
         results.after(f_.body[i], what, scoped_, 0, after);
       if (f_.body[i].form.operation == ptx::Operation::ldmatrix) results.needs_whole_warp();
-      insertions.add(extents_[i].begin, before.text);
-      insertions.add(extents_[i].end, after.text.empty() ? "" : "\n" + after.text);
+      insertions.add(text_.at(i).begin, before.text);
+      insertions.add(text_.at(i).end, after.text.empty() ? "" : "\n" + after.text);
       made_.counts.added += before.instructions + after.instructions;
     }
     const std::string name = fmt::format("$assay_{}_{}", number_, segments_++);
     Code test;
     results.branch(name, test);
     made_.counts.added += test.instructions;
-    insertions.add(extents_[static_cast<size_t>(to - 1)].end, "\n" + test.text);
+    insertions.add(text_.at(static_cast<size_t>(to - 1)).end, "\n" + test.text);
     go_through_again(from, to, name);
   }
 
@@ -255,31 +194,15 @@ class FunctionRewriter {
     for (int32_t i = from; i < to; ++i) instruction(i, again);
     end_segment(to - 1, false, again);
     segment_.set_aside(false);
-    const size_t begin = extents_[static_cast<size_t>(from)].begin,
-                 end = extents_[static_cast<size_t>(to - 1)].end;
-    leave_out_names(begin, end, again);
+    const size_t begin = text_.at(static_cast<size_t>(from)).begin,
+                 end = text_.at(static_cast<size_t>(to - 1)).end;
+    text_.leave_out_names(begin, end, again);
     aside_.label(name + "_born");
-    aside_.text += "\t" + again.into(text_, begin, end) + "\n";
+    aside_.text += "\t" + again.into(text_.whole(), begin, end) + "\n";
     aside_.line("bra.uni " + name + "_back");
     aside_.instructions += made_.counts.added - added + to - from;
     made_.counts.added = added, made_.counts.instructions = instructions + to - from;
   }
-  /// Labels, to which no branch leads, and registers of the function's scope stay where they were.
-  void leave_out_names(size_t begin, size_t end, Insertions& insertions) const {
-    int depth = 0;
-    each_character(text_, begin, end, [&](size_t i, char c) {
-      depth += c == '{' ? 1 : c == '}' ? -1 : 0;
-      const char before = text_[i - 1];
-      if (c == '.' && depth == 0 && !is_name(before) && text_.compare(i, 5, ".reg ") == 0)
-        insertions.leave_out(i, text_.find(';', i) + 1);
-      if (c != ':' || before == ':' || text_[i + 1] == ':') return true;
-      size_t name = i;
-      while (name > begin && is_name(text_[name - 1])) --name;
-      insertions.leave_out(name, i + 1);
-      return true;
-    });
-  }
-
   /// Registers that products add to and that the instruction writes something else to. Those that it leaves
   /// finite for certain are not among them.
   std::vector<int32_t> states_of(size_t i, Code& code) {
@@ -392,18 +315,16 @@ class FunctionRewriter {
       segment_.forget();
       accumulators_.emit(test);
     } else {
-      segment_.finish(fmt::format("$assay_{}_{}", number_, segments_++), depth_[i] > 1, test, aside_);
+      segment_.finish(fmt::format("$assay_{}_{}", number_, segments_++), text_.depth(i) > 1, test, aside_);
     }
     if (test.text.empty()) return;
     made_.counts.added += test.instructions;
-    insertions.add(before ? extents_[i].begin : extents_[i].end, (before ? "" : "\n") + test.text);
+    insertions.add(before ? text_.at(i).begin : text_.at(i).end, (before ? "" : "\n") + test.text);
   }
 
-  std::string_view text_;
+  const FunctionText text_;
   const ptx::Function& f_;
   const int32_t number_;
-  const std::vector<Extent> extents_;
-  const size_t from_;  ///< where the function's header may begin
   const WatchOptions& options_;
   WatchedText& made_;
   const int32_t first_site_;
@@ -418,11 +339,9 @@ class FunctionRewriter {
   size_t issued_ = 0, most_in_flight_ = 0;  ///< since none was in flight
   std::map<int32_t, std::vector<int32_t>> finished_ = finished_wgmma(f_);
   Code aside_;
-  size_t header_ = 0, opening_ = 0, closing_ = 0;  ///< of the name, and the body's braces
-  std::vector<int> depth_;                         ///< by instruction; 1: the function's own scope
-  std::vector<bool> starts_;                       ///< a branch leads there
-  std::vector<int32_t> last_use_;                  ///< by register, in the order of the text
-  std::vector<bool> scoped_;                       ///< by register: named in inner scopes alone
+  std::vector<bool> starts_;       ///< a branch leads there
+  std::vector<int32_t> last_use_;  ///< by register, in the order of the text
+  std::vector<bool> scoped_;       ///< by register: named in inner scopes alone
   std::vector<vm::TextSignature> signatures_;
 };
 
@@ -481,17 +400,10 @@ WatchedText rewritten(std::string_view text, const ptx::Module& module, const Wa
   for (size_t f = 0; f < module.functions.size(); ++f) {
     const ptx::Function& function = module.functions[f];
     if (function.body.empty()) continue;
-    std::vector<Extent> extents;
-    for (const ptx::Instruction& in : function.body) {
-      const size_t begin =
-          lines[static_cast<size_t>(in.ptx_line - 1)] + static_cast<size_t>(in.ptx_column - 1);
-      extents.push_back({begin, text.find(';', begin) + 1});
-    }
-    const size_t last = extents.back().end;
-    FunctionRewriter(text, module, static_cast<int32_t>(f), std::move(extents), from, options, made,
-                     first_site, marks_cold)
+    FunctionText place(text, function, lines, from);
+    from = place.at(function.body.size() - 1).end;
+    FunctionRewriter(std::move(place), module, static_cast<int32_t>(f), options, made, first_site, marks_cold)
         .run(insertions);
-    from = last;
   }
   made.ptx = insertions.into(text, 0, text.size());
   if (marks_cold) made.ptx = raised(std::move(made.ptx), module);

@@ -1,0 +1,16 @@
+// How many registers a watched entry asks its compiler for.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "src/base/ptx/program.h"
+#include "src/base/watch/rewriter.h"
+
+namespace assay::watch {
+
+/// The directive behind an entry's own, `directives`; "" where they ask for registers themselves, or state no
+/// number of threads. Without a number of blocks per multiprocessor ptxas gives very long entries 32
+/// registers and spills the rest; one block is what it may count on anyway.
+std::string registers_directive(const ptx::Function&, std::string_view directives, const WatchOptions&);
+
+}  // namespace assay::watch
