@@ -77,11 +77,14 @@ struct HopperBlock {
   }
 
  private:
+  // The first row is a token's: what may be behind the sequence decides how often a thread stores at most.
   template <class T>
   static __device__ __forceinline__ void clear(char* tile, int rows, int half) {
-    for (int at = rows * T::row_bytes + 16 * (128 * half + int(threadIdx.x) % 128); at < T::bytes;
-         at += 16 * 256)
-      *reinterpret_cast<uint4*>(tile + at) = make_uint4(0, 0, 0, 0);
+    constexpr int stride = 16 * 256, times = (T::bytes - T::row_bytes + stride - 1) / stride;
+    const int first = rows * T::row_bytes + 16 * (128 * half + int(threadIdx.x) % 128);
+#pragma unroll
+    for (int at = 0; at < times * stride; at += stride)
+      if (first + at < T::bytes) *reinterpret_cast<uint4*>(tile + first + at) = make_uint4(0, 0, 0, 0);
   }
 };
 
