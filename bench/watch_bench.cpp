@@ -2,6 +2,8 @@
 // nothing is born. One row for each kernel, as a share; on a GPU other shares count (registers, stalls).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/claim.h"
 #include "kernels/kernel.h"
 #include "src/base/numerics/bad_input.h"
@@ -16,7 +18,10 @@ void row(const Kernel& kernel, bool backward) {
   c.kernel = kernel.name;
   c.B = 1, c.T = 128, c.H = 1, c.K = 64, c.V = 64, c.dtype = Dtype::bf16;
   if (backward) c.direction = Direction::backward;
-  const ResolvedCase resolved = resolve_unchecked(c, find_operator(kernel.operator_name));
+  const Operator& op = find_operator(kernel.operator_name);
+  for (const ArgumentSpec& input : op.inputs)
+    if (std::count(input.axes.begin(), input.axes.end(), "M") > 0) c.M = 64;
+  const ResolvedCase resolved = resolve_unchecked(c, op);
   TensorMap inputs = draw_inputs(resolved);
   const Program program = program_of(kernel, resolved, inputs);
   const Outcome plain = vm::run(program, inputs, {});
