@@ -4,16 +4,16 @@
 // pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, s, o) -DGATE=Bf16|Fp16|Fp32 (g). p and dy are bf16 for
 // bf16, else fp32: what is below fp16's range counts beside large states.
 //   gsa_transpose         states [N, H, K, M] to [N, H, M, K], or back
-//   gsa_chunk_state_C     states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one;
-//                         C of their columns per block
+//   gsa_chunk_states_C    states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one,
+//                         of both passes at once (neither needs the other); C of their columns per block
 //   gsa_chunk_readout     x = scale S d: (c, d, x) = (k, q, y)
 //   gsa_softmax           p from y
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
 //   s, g [token, H, M]; c, d, o [token, H, C']; y [token, H, M] fp32; states [N, H, M, C'] fp32
 //   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector` as in
 //   ../gla/chunk.cu
-// Grids (x): state N H ceil(M/64) ceil(C'/C), readout chunks H ceil(M/64), output chunks H, softmax
-// ceil(rows/4), transpose ceil(count/128); 128 threads.
+// Grids: states (N H ceil(M/64) ceil(C'/C), 2) of the larger C', readout chunks H ceil(M/64), output chunks
+// H, softmax ceil(rows/4), transpose ceil(count/128); 128 threads.
 #include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
@@ -33,17 +33,23 @@ extern "C" __global__ void __launch_bounds__(128)
   softmax<Weight>(y, p, rows, slots);
 }
 
-#define STATE_KERNEL(columns)                                                                              \
-  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_state_##columns(                             \
-      const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g, const float* initial_state,    \
-      float* final_state, char* operands, Weight::Bits* plain, const i64* sequences, int heads, int slots, \
-      int channels, int vector) {                                                                          \
-    chunk_state<Element, Decay, columns, Forward>(                                                         \
-        s, c, g, initial_state, final_state, GivenStates<Element, NeighbourKeys>{{{operands}, {plain}}},   \
-        sequences, 1.0f, Shape{heads, slots, channels, vector != 0});                                      \
+#define STATES_KERNEL(columns)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_states_##columns(                              \
+      const Element::Bits* s, const Decay::Bits* g, const Element::Bits* k, const float* initial_k,          \
+      float* final_k, char* operands_k, Weight::Bits* plain_k, const Element::Bits* v,                       \
+      const float* initial_v, float* final_v, char* operands_v, Weight::Bits* plain_v, const i64* sequences, \
+      int blocks_k, int blocks_v, int heads, int slots, int key_channels, int value_channels, int vector_k,  \
+      int vector_v) {                                                                                        \
+    const bool keys = blockIdx.y == 0;                                                                       \
+    if (int(blockIdx.x) >= (keys ? blocks_k : blocks_v)) return;                                             \
+    chunk_state<Element, Decay, columns, Forward>(                                                           \
+        s, keys ? k : v, g, keys ? initial_k : initial_v, keys ? final_k : final_v,                          \
+        GivenStates<Element, NeighbourKeys>{{{keys ? operands_k : operands_v}, {keys ? plain_k : plain_v}}}, \
+        sequences, 1.0f,                                                                                     \
+        Shape{heads, slots, keys ? key_channels : value_channels, (keys ? vector_k : vector_v) != 0});       \
   }
 
-FOR_EACH_SCAN_WIDTH(STATE_KERNEL)
+FOR_EACH_SCAN_WIDTH(STATES_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_readout(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,

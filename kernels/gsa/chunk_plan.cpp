@@ -35,13 +35,29 @@ class ChunkPass {
         layout_(case_),
         columns_(channel::scan_columns(case_, layout_)) {}
 
-  /// States at chunk starts as operands and as plain matrices where asked for, and the final state.
-  void states(const PointerArgument& final_state, bool operands, bool plain) {
-    add(false, fmt::format("gsa_chunk_state_{}", columns_), layout_.scan_blocks(columns_),
-        layout_.state_shared(columns_),
-        {to_.input("s"), to_.input(pass_.written), to_.input("g"), pass_.initial, final_state,
-         operands ? state_operands() : PointerArgument{}, plain ? state_plain() : PointerArgument{},
-         sequences_});
+  /// What a pass leaves of its states: the final one, and those at chunk starts as operands and as plain
+  /// matrices where asked for.
+  struct Kept {
+    PointerArgument final_state;
+    bool operands, plain;
+  };
+  /// The states of both passes, side by side.
+  void states(const Kept& kept, ChunkPass& second, const Kept& second_kept) {
+    const int columns = pass_.channels < second.pass_.channels ? second.columns_ : columns_;
+    std::vector<Argument> arguments{to_.input("s"), to_.input("g")};
+    for (auto [pass, of] : {std::pair{this, &kept}, {&second, &second_kept}})
+      for (const PointerArgument& pointer :
+           {to_.input(pass->pass_.written), pass->pass_.initial, of->final_state,
+            of->operands ? pass->state_operands() : PointerArgument{},
+            of->plain ? pass->state_plain() : PointerArgument{}})
+        arguments.emplace_back(pointer);
+    const int64_t blocks = layout_.scan_blocks(columns), more = second.layout_.scan_blocks(columns);
+    arguments.emplace_back(sequences_);
+    for (const int64_t size : {blocks, more, case_.sizes.H, case_.sizes.K, case_.sizes.V,
+                               second.case_.sizes.V, is_vector(), second.is_vector()})
+      arguments.emplace_back(static_cast<int32_t>(size));
+    to_.add(false, fmt::format("gsa_chunk_states_{}", columns), std::max(blocks, more), std::move(arguments),
+            layout_.state_shared(columns), 2);
   }
   void readout(const PointerArgument& x) {
     add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(), layout_.keys_shared(),
@@ -70,6 +86,7 @@ class ChunkPass {
   }
 
  private:
+  int64_t is_vector() const { return case_.sizes.K % 8 == 0 && case_.sizes.V % 8 == 0; }
   PointerArgument weights() { return to_.slots(pass_.weights, weight_bytes(case_)); }
   PointerArgument state_operands() { return blocks("_operands", layout_.operand_bytes()); }
   PointerArgument state_plain() { return blocks("_plain", layout_.plain_bytes()); }
@@ -81,8 +98,7 @@ class ChunkPass {
   void add(bool backward, const std::string& function, int64_t blocks, uint32_t shared_bytes,
            std::vector<Argument> arguments) {
     const Sizes& s = case_.sizes;
-    const int64_t vector = s.K % 8 == 0 && s.V % 8 == 0;
-    for (const int64_t size : {s.H, s.K, s.V, vector}) arguments.push_back(static_cast<int32_t>(size));
+    for (const int64_t size : {s.H, s.K, s.V, is_vector()}) arguments.push_back(static_cast<int32_t>(size));
     to_.add(backward, function, blocks, std::move(arguments), shared_bytes);
   }
 
@@ -106,11 +122,10 @@ Program gsa_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
   const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(passes));
 
   const PointerArgument hkt = forward ? to.workspace("hkt_transposed", states) : PointerArgument{};
-  keys.states(hkt, backward, true);
+  keys.states({hkt, backward, true}, values, {to.output("hvt"), forward, backward});
   if (forward) to.transpose_back(hkt, to.output("hkt"));
   keys.readout(y);
   to.softmax(y, p);
-  values.states(to.output("hvt"), forward, backward);
   if (forward) values.outputs(to.output("o"));
   if (!backward) return to.finish(), plan;
 

@@ -107,10 +107,11 @@ void SlotLaunches::finish() {
 }
 
 void SlotLaunches::launch(const std::string& module_name, const std::string& function, int64_t blocks,
-                          std::vector<Argument> arguments, uint32_t shared_bytes) {
+                          std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times) {
   if (blocks == 0) return;
   Launch launch{.module = gated::module_of(plan_, module_name), .function = function};
   launch.grid = gated::grid_of(blocks, plan_.name);
+  launch.grid[1] = times;
   launch.block = {threads, 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.arguments = std::move(arguments);
@@ -118,10 +119,10 @@ void SlotLaunches::launch(const std::string& module_name, const std::string& fun
 }
 
 void SlotLaunches::add(bool backward, const std::string& function, int64_t blocks,
-                       std::vector<Argument> arguments, uint32_t shared_bytes) {
+                       std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times) {
   launch(fmt::format("gsa/{}{}.{}.{}", mode_, backward ? "_backward" : "", format(case_.dtype).name,
                      format(case_.gate_dtype).name),
-         function, blocks, std::move(arguments), shared_bytes);
+         function, blocks, std::move(arguments), shared_bytes, times);
 }
 
 void SlotLaunches::add_own(const std::string& function, int64_t count, std::vector<Argument> arguments) {
@@ -159,9 +160,9 @@ void SlotLaunches::add_gradients(const SlotPass& first, const SlotPass& second) 
   const int64_t count = rows() * s_.M;
   const PointerArgument ds = own_ ? slots("own_dw") : output("ds"),
                         dg = own_ ? slots("own_dg") : output("dg");
-  add(true, "gsa_add_slots", blocks_of(count, threads),
+  add(true, "gsa_add_slots", blocks_of(count, threads * sums_per_thread),
       {slots(first.name + "_ds"), slots(second.name + "_ds"), ds, count});
-  add(true, "gsa_add_gates", blocks_of(count, threads),
+  add(true, "gsa_add_gates", blocks_of(count, threads * sums_per_thread),
       {slots(first.name + "_dg"), slots(second.name + "_dg"), dg, count});
   if (!own_ || count == 0) return;
   const int64_t scans = s_.N * s_.H * s_.M;

@@ -83,11 +83,18 @@ __device__ __forceinline__ i64 thread_index() {
   return i64(blockIdx.x) * assay::gsa::threads + int(threadIdx.x);
 }
 
-// to = a + b, rounded to the format.
+// to = a + b, rounded to the format; a block has `sums_per_thread` times as many as threads.
 template <class Format>
 __device__ __forceinline__ void add(const float* a, const float* b, typename Format::Bits* to, i64 count) {
-  const i64 i = thread_index();
-  if (i < count) to[i] = Format::encode(a[i] + b[i]);
+  constexpr int each = assay::gsa::sums_per_thread, stride = assay::gsa::threads;
+  const i64 first = i64(blockIdx.x) * (each * stride) + int(threadIdx.x);
+  float sums[each];
+#pragma unroll
+  for (int i = 0; i < each; ++i)
+    sums[i] = first + i * stride < count ? a[first + i * stride] + b[first + i * stride] : 0.0f;
+#pragma unroll
+  for (int i = 0; i < each; ++i)
+    if (first + i * stride < count) to[first + i * stride] = Format::encode(sums[i]);
 }
 
 // Matrices [.][rows][columns] to [.][columns][rows]; `count`: elements of all.
