@@ -213,8 +213,11 @@ TEST(LaneSets, SumTilesAlikeAndAsElementByElement) {
       const int spread = round % 5 == 0 ? 200 : 8, fraction_bits = element == Element::f16    ? 10
                                                                    : element == Element::bf16 ? 7
                                                                                               : 23;
-      const auto draw = [&](int bits, int exponent_bits) {
+      // Sixteen of the largest products and c: more than 32 bits hold.
+      const bool full = round % 7 == 1, negative = round % 3 == 0;
+      const auto draw = [&](int bits, int exponent_bits, bool is_negative) {
         const int bias = (1 << (exponent_bits - 1)) - 1;
+        if (full) return (((bias + 1) << bits) - 1) | static_cast<int>(is_negative) << (bits + exponent_bits);
         const int field = std::clamp(
             bias + static_cast<int>(random() % static_cast<uint32_t>(spread)) - spread / 2, 0, 2 * bias);
         const uint32_t word = static_cast<uint32_t>(field) << bits | (random() & ((1u << bits) - 1));
@@ -222,9 +225,9 @@ TEST(LaneSets, SumTilesAlikeAndAsElementByElement) {
       };
       const int exponent_bits = element == Element::f16 ? 5 : 8;
       MatrixTile tile;
-      for (int i = 0; i < 16 * form.k; ++i) tile.a[i] = draw(fraction_bits, exponent_bits);
-      for (int i = 0; i < 8 * form.k; ++i) tile.b[i] = draw(fraction_bits, exponent_bits);
-      for (int i = 0; i < 128; ++i) tile.c[i] = draw(23, 8);
+      for (int i = 0; i < 16 * form.k; ++i) tile.a[i] = draw(fraction_bits, exponent_bits, negative);
+      for (int i = 0; i < 8 * form.k; ++i) tile.b[i] = draw(fraction_bits, exponent_bits, false);
+      for (int i = 0; i < 128; ++i) tile.c[i] = draw(23, 8, negative);
       const SumRule rule = sum_rule(model, form);
       const TileSum sum{.k = form.k,
                         .per_step = rule.products_per_step,

@@ -14,8 +14,8 @@ struct MatrixTile {
   alignas(64) int32_t a[most_k * 16];
   alignas(64) int32_t b[2 * most_k * 8], c[8 * 16], d[8 * 16];
   // The decoded forms of A are kept from tile to tile: values, where floats are exact (LaneKit::sum_tile),
-  // or significands with their signs, value = significand * 2^(exponent - fraction bits). The exponents of
-  // both are the same, of a zero -4096.
+  // or significands with their signs, value = significand * 2^(exponent - fraction bits). The exponent of a
+  // zero is -4096; beside values those of two elements are the halves of a word.
   bool a_is_new = true;  ///< not decoded to significands
   enum class Wide : uint8_t {
     no,
@@ -24,6 +24,8 @@ struct MatrixTile {
   } a_is_wide = Wide::no;  ///< decoded to values; special: an Inf, a NaN, or sums out of range before
   alignas(64) float a_value[32 * 16];
   alignas(64) float b_value[32 * 8];
+  alignas(64) int32_t a_exponents[16 * 16];
+  alignas(64) int32_t b_exponents[16 * 8];
   alignas(64) float a_significand[32 * 16];
   alignas(64) int32_t a_exponent[32 * 16];
   alignas(64) float a_class[32 * 16];  ///< beside its significands: which are no finite numbers

@@ -6,6 +6,10 @@
 // where it does not leave the format's range, times a power of two it stays exact, and conversion to an
 // integer cuts it toward zero. Largest exponents in [-100, 96] keep that: nothing overflows, and what is
 // cut off a product below 2^-126 is all of it, as 2^(-100 - 25) is larger.
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/tensor_core_warp.h"
 
@@ -19,6 +23,8 @@ constexpr int width = 8;
 #endif
 typedef int32_t Ints __attribute__((vector_size(4 * width), may_alias));
 typedef float Floats __attribute__((vector_size(4 * width), may_alias));
+typedef int16_t Shorts __attribute__((vector_size(4 * width), may_alias));
+typedef uint16_t Patterns __attribute__((vector_size(4 * width), may_alias));
 typedef int32_t Eight __attribute__((vector_size(32), may_alias));
 typedef int32_t HalfInts __attribute__((vector_size(2 * width)));
 typedef int64_t Longs __attribute__((vector_size(4 * width)));
@@ -47,40 +53,72 @@ constexpr int zero_exponent = -4096;
 }
 
 #ifdef __AVX2__
-/// Words as floats and exponents; returns whether one of them is an Inf or a NaN.
+/// Two words of 16 bits side by side: their exponents, a half each. `largest` of their magnitudes so far.
 template <bool half>
-[[gnu::always_inline]] inline bool widen(const TileSum& rule, int count, const int32_t* words, float* value,
-                                         int32_t* exponent) {
-  const Ints zero{};
-  Ints special = zero;
-  for (int i = 0; i < count; i += width) {
-    const Ints w = *reinterpret_cast<const Ints*>(words + i);
-    Ints field, bits;
-    if constexpr (half) {
-      // Placed among the subnormals of fp32 and scaled, subnormals of fp16 come out right.
-      bits = (w & 0x7fff) << 13;
-      field = ((w >> 10) & 31);
-      special |= field == 31;
-      const Floats scaled = reinterpret_cast<Floats>(bits) * 0x1p112f;
-      bits = reinterpret_cast<Ints>(scaled) | ((w & 0x8000) << 16);
-    } else {
-      bits = (w << rule.shift) & static_cast<int32_t>(~rule.dropped);
-      field = (bits >> 23) & 255;
-      special |= field == 255;
+[[gnu::always_inline]] inline Ints exponents_of(const Ints& pair, Patterns& largest) {
+  constexpr int fraction_bits = half ? 10 : 7, bias = half ? 15 : 127;
+  const Patterns magnitude = reinterpret_cast<Patterns>(pair) & 0x7fff, one = Patterns{} + 1;
+  largest = magnitude > largest ? magnitude : largest;
+  const Patterns field = magnitude >> fraction_bits;
+  const Shorts exponent = reinterpret_cast<Shorts>(field > one ? field : one) - int16_t{bias};
+  return reinterpret_cast<Ints>(magnitude == 0 ? Shorts{} + int16_t{zero_exponent} : exponent);
+}
+
+/// A word of 16 bits as a float.
+template <bool half>
+[[gnu::always_inline]] inline Ints widened(const Ints& word) {
+  if constexpr (!half) return word << 16;
+  // Placed among the subnormals of fp32 and scaled, subnormals of fp16 come out right.
+  const Ints bits = (word & 0x7fff) << 13;
+  return reinterpret_cast<Ints>(reinterpret_cast<Floats>(bits) * 0x1p112f) | ((word & 0x8000) << 16);
+}
+
+/// tf32: the word is the float but for what is cut off.
+[[gnu::always_inline]] inline Ints exponent_of(const Ints& bits) {
+  const Ints field = (bits >> 23) & 255, zero{};
+  return (bits & 0x7fffffff) == 0 ? zero + zero_exponent : (field != 0 ? field : zero + 1) - 127;
+}
+
+enum class Format : uint8_t { bf16, f16, tf32 };
+
+/// `rows` words of each element as floats; exponents of elements i and i + products / 2 of a step are the
+/// halves of a word. Returns whether an operand is an Inf or a NaN.
+template <Format format>
+[[gnu::always_inline]] inline bool widen(const TileSum& rule, int products, int rows, const int32_t* words,
+                                         float* value, int32_t* exponents) {
+  constexpr bool half = format == Format::f16;
+  const int of_half = rows * products / 2;
+  Patterns largest{};
+  Ints special{};
+  for (int step = 0; step < rule.k / products; ++step, words += 2 * of_half, value += 2 * of_half)
+    for (int at = 0; at < of_half; at += width, exponents += width) {
+      const Ints first = *reinterpret_cast<const Ints*>(words + at);
+      const Ints second = *reinterpret_cast<const Ints*>(words + of_half + at);
+      Ints wide[2], pair;
+      if constexpr (format == Format::tf32) {
+        wide[0] = first & static_cast<int32_t>(~rule.dropped);
+        wide[1] = second & static_cast<int32_t>(~rule.dropped);
+        for (const Ints& bits : wide) special |= ((bits >> 23) & 255) == 255;
+        pair = (exponent_of(wide[0]) & 0xffff) | exponent_of(wide[1]) << 16;
+      } else {
+        wide[0] = widened<half>(first), wide[1] = widened<half>(second);
+        pair = exponents_of<half>(first | second << 16, largest);
+      }
+      *reinterpret_cast<Ints*>(value + at) = wide[0];
+      *reinterpret_cast<Ints*>(value + of_half + at) = wide[1];
+      *reinterpret_cast<Ints*>(exponents) = pair;
     }
-    const int bias = half ? 15 : 127;
-    const Ints e = (field != 0 ? field : zero + 1) - bias;
-    *reinterpret_cast<Ints*>(value + i) = bits;
-    *reinterpret_cast<Ints*>(exponent + i) = (bits & 0x7fffffff) == 0 ? zero + zero_exponent : e;
-  }
+  special |= reinterpret_cast<Ints>(largest >= uint16_t{half ? 0x7c00 : 0x7f80});
   int32_t any = 0;
   for (int n = 0; n < width; ++n) any |= special[n];
   return any != 0;
 }
 
-bool widen(const TileSum& rule, int count, const int32_t* words, float* value, int32_t* exponent) {
-  return rule.half ? widen<true>(rule, count, words, value, exponent)
-                   : widen<false>(rule, count, words, value, exponent);
+bool widen(const TileSum& rule, int products, int rows, const int32_t* words, float* value,
+           int32_t* exponents) {
+  if (rule.half) return widen<Format::f16>(rule, products, rows, words, value, exponents);
+  if (rule.shift == 16) return widen<Format::bf16>(rule, products, rows, words, value, exponents);
+  return widen<Format::tf32>(rule, products, rows, words, value, exponents);
 }
 
 /// Half of `x`.
@@ -90,9 +128,10 @@ bool widen(const TileSum& rule, int count, const int32_t* words, float* value, i
   return result;
 }
 
-/// (sums[0] + sums[1]) 2^unit cut toward zero to fp32, all normal or zero: exact in doubles, whose exponent
-/// is then moved from bias 1023 to 127.
-[[gnu::always_inline]] inline Ints truncated(const Ints& first, const Ints& second, const Ints& unit) {
+/// (first + second) 2^unit cut toward zero to fp32, all normal or zero: exact in doubles, whose exponent is
+/// then moved from bias 1023 to 127.
+[[gnu::always_inline]] inline Ints truncated_in_doubles(const Ints& first, const Ints& second,
+                                                        const Ints& unit) {
   Ints result;
   for (int half = 0; half < 2; ++half) {
     const Doubles sum = __builtin_convertvector(part(first, half), Doubles) +
@@ -107,28 +146,46 @@ bool widen(const TileSum& rule, int count, const int32_t* words, float* value, i
   return result;
 }
 
+/// The same; sums mostly fit in 32 bits, which AVX-512 converts toward zero.
+[[gnu::always_inline]] inline Ints truncated(const Ints& first, const Ints& second, const Ints& unit) {
+#ifdef __AVX512F__
+  const Ints total = first + second, wrapped = (first ^ total) & (second ^ total);
+  if (_mm512_movepi32_mask(reinterpret_cast<__m512i>(wrapped)) == 0) [[likely]] {
+    constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+    const auto cut =
+        reinterpret_cast<Floats>(_mm512_cvt_roundepi32_ps(reinterpret_cast<__m512i>(total), toward_zero));
+    return reinterpret_cast<Ints>(cut * reinterpret_cast<Floats>((unit + 127) << 23));
+  }
+#endif
+  return truncated_in_doubles(first, second, unit);
+}
+
 constexpr int together = 2;  // columns, for which A is loaded once
 
 /// One step for `width` rows of neighbouring columns: a[i][16] at this step's first i and row, b[i][8] at
-/// the first column.
+/// the first column, exponents of pairs as widen() leaves them.
 template <int count>
-[[gnu::always_inline]] inline void step(int fraction_bits, const float* a, const int32_t* a_exponent,
-                                        const float* b, const int32_t* b_exponent, Ints (&sum)[together],
+[[gnu::always_inline]] inline void step(int fraction_bits, const float* a, const int32_t* a_exponents,
+                                        const float* b, const int32_t* b_exponents, Ints (&sum)[together],
                                         Ints& outside) {
   const Ints zero{};
   Ints largest[together], sums[together][2];
+  Shorts of_products[together];
   Floats scale[together];
-  for (int n = 0; n < together; ++n) {
-    const Ints field = (sum[n] >> 23) & 255;
-    largest[n] = (sum[n] & 0x7fffffff) == 0 ? zero + zero_exponent : (field != 0 ? field : zero + 1) - 127;
-  }
+  for (int n = 0; n < together; ++n) of_products[n] = Shorts{} + int16_t{2 * zero_exponent};
 #pragma GCC unroll 32
-  for (int i = 0; i < count; ++i) {
-    const Ints of_a = *reinterpret_cast<const Ints*>(a_exponent + 16 * i);
+  for (int i = 0; i < count / 2; ++i) {
+    const Shorts of_a = *reinterpret_cast<const Shorts*>(a_exponents + 16 * i);
     for (int n = 0; n < together; ++n) {
-      const Ints e = of_a + b_exponent[8 * i + n];
-      largest[n] = e > largest[n] ? e : largest[n];
+      const Shorts e = of_a + reinterpret_cast<Shorts>(zero + b_exponents[8 * i + n]);
+      of_products[n] = e > of_products[n] ? e : of_products[n];
     }
+  }
+  for (int n = 0; n < together; ++n) {
+    const auto both = reinterpret_cast<Ints>(of_products[n]);
+    const Ints low = both << 16 >> 16, high = both >> 16, of_sum = exponent_of(sum[n]);
+    largest[n] = low > high ? low : high;
+    largest[n] = of_sum > largest[n] ? of_sum : largest[n];
   }
   for (int n = 0; n < together; ++n) {
     outside |= (largest[n] > 96) | ((largest[n] < -100) & (largest[n] > zero_exponent / 2));
@@ -158,8 +215,8 @@ template <int k, int per_step>
         outside |= ((sum[j] >> 23) & 255) == 255;
       }
       for (int i = 0; i < k; i += per_step)
-        step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponent + 16 * i + row,
-                       m.b_value + 8 * i + n, m.b_exponent + 8 * i + n, sum, outside);
+        step<per_step>(rule.fraction_bits, m.a_value + 16 * i + row, m.a_exponents + 8 * i + row,
+                       m.b_value + 8 * i + n, m.b_exponents + 4 * i + n, sum, outside);
       for (int j = 0; j < together; ++j) *reinterpret_cast<Ints*>(m.d + 16 * (n + j) + row) = sum[j];
     }
   int32_t any = 0;
@@ -203,13 +260,15 @@ void collect_words(uint32_t* lanes, const int32_t* from, int stride) {
 
 #ifdef __AVX2__
 bool sum_tile(const TileSum& rule, MatrixTile& m) {
+  const int products = rule.per_step < rule.k ? rule.per_step : rule.k;
+  if (products < 4 || rule.k % products != 0) return false;
   if (m.a_is_wide != MatrixTile::Wide::yes) {
     if (m.a_is_wide == MatrixTile::Wide::special) return false;
-    const bool special = widen(rule, 16 * rule.k, m.a, m.a_value, m.a_exponent);
+    const bool special = widen(rule, products, 16, m.a, m.a_value, m.a_exponents);
     m.a_is_wide = special ? MatrixTile::Wide::special : MatrixTile::Wide::yes;
     if (special) return false;
   }
-  if (widen(rule, 8 * rule.k, m.b, m.b_value, m.b_exponent)) return false;
+  if (widen(rule, products, 8, m.b, m.b_value, m.b_exponents)) return false;
   if (rule.k == 16 && rule.per_step >= 16) return sum_columns<16, 16>(rule, m);
   if (rule.k == 16 && rule.per_step == 8) return sum_columns<16, 8>(rule, m);
   if (rule.k == 8 && rule.per_step >= 8) return sum_columns<8, 8>(rule, m);
