@@ -43,17 +43,22 @@ void require_written(const Program& plan, const VerifyOptions& options) {
                              options.element->first, written.empty() ? "nothing" : written));
 }
 
-/// Runs of so many times the lane instructions are worth their formula where nothing else decides.
-VerifyOptions longer_formula(VerifyOptions options) {
-  constexpr uint64_t kTimes = 5;
-  if (options.formula_instructions < UINT64_MAX / kTimes) options.formula_instructions *= kTimes;
+bool some_undecided(const Verification& v) {
+  return std::any_of(v.outputs.begin(), v.outputs.end(),
+                     [](const OutputComparison& output) { return output.undecided > 0; });
+}
+
+/// Runs of so many times the lane instructions are worth their formula where nothing else decides: an output
+/// whose zeros would pass, or one that no bound follows, which is rare.
+VerifyOptions longer_formula(VerifyOptions options, const Verification& v) {
+  const uint64_t times = some_undecided(v) ? 20 : 5;
+  if (options.formula_instructions < UINT64_MAX / times) options.formula_instructions *= times;
   return options;
 }
 
 bool formula_would_decide(const Verification& v, const VerifyOptions& options) {
   const auto inconclusive = [](const PowerOutput& output) { return output.inconclusive; };
-  const auto undecided = [](const OutputComparison& output) { return output.undecided > 0; };
-  const bool open = std::any_of(v.outputs.begin(), v.outputs.end(), undecided) ||
+  const bool open = some_undecided(v) ||
                     (v.power && std::any_of(v.power->outputs.begin(), v.power->outputs.end(), inconclusive));
   return open && v.formula && !v.formula->skipped.empty() &&
          v.lane_instructions <= options.formula_instructions;
@@ -119,7 +124,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   VerifyOptions statistics = options;
   if (!kernel.declares_roundings && options.rounding_work < HUGE_VAL) statistics.rounding_work = 0;
   judge_roundings(claim, run, judged, statistics, v);
-  if (const VerifyOptions more = longer_formula(formula);
+  if (const VerifyOptions more = longer_formula(formula, v);
       v.lane_instructions > formula.formula_instructions && formula_would_decide(v, more)) {
     exact = judge_formula(program, inputs, run, judged, more, v);
     judge_roundings(claim, run, judged, statistics, v);
