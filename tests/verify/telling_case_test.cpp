@@ -56,6 +56,17 @@ TEST(TellingCase, OfAKernelWithValueHeadsACaseOfTwoHeadsTells) {
   EXPECT_EQ(told->resolved.case_.T, 5);
 }
 
+/// Of a chunk's decays that are no weak ones two elements show what is wrong far from its start.
+TEST(TellingCase, WhereFewElementsAreWrongACaseInWhichMoreAreTells) {
+  const std::string token = "kda.chunk@W7/B1/T49/H1/HV1/K1/V1/fp32/g-fp32/edge:48/v-ones/s1/backward/h0";
+  const auto told = told_by(find_kernel("kda.chunk@W7"), token);
+  ASSERT_TRUE(told);
+  int64_t wrong = 0;
+  for (const Tensor& output : told->wrong)
+    for (const bool is_wrong : told->wrong_elements(output.name)) wrong += is_wrong;
+  EXPECT_GE(wrong, 8) << token_of(told->resolved.case_);
+}
+
 TEST(TellingCase, OfTheMostWrongElementsWhatIsLeftIsAsFarAsTheyAreOff) {
   const auto told = told_by(scaled_kernel("gla.fused_recurrent", 1.5F), kToken);
   ASSERT_TRUE(told);
