@@ -11,7 +11,6 @@
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
-#include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
 #include "src/verification/diagnosis/line_repair.h"
@@ -23,6 +22,7 @@
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/explain.h"
+#include "src/verification/verify/rounding_lines.h"
 #include "src/verification/verify/telling_case.h"
 
 namespace assay {
@@ -211,24 +211,6 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
   search.decision_seconds = decision_seconds;
   search.seconds = seconds;
   return find_repairs(runs, source, search);
-}
-
-/// Where no formula is wrong: the lines whose roundings make most of the errors.
-std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorMap& inputs,
-                                           const VerifyOptions& options, const Verification& v) {
-  std::optional<ShadowReport> own;
-  if (!v.shadow && v.lane_instructions <= thresholds::kShadowInstructions)
-    own = vm::run_shadow(program, inputs, options.origin.machine,
-                         {.element = violating_element(v), .locate = location_of});
-  const ShadowReport* shadow = v.shadow ? &*v.shadow : own ? &*own : nullptr;
-  std::vector<SuspectLine> lines;
-  const SourceText source(v.kernel);
-  for (size_t i = 0; shadow && i < std::min(kLinesSaid, shadow->lines.size()); ++i) {
-    const ShadowLine& line = shadow->lines[i];
-    lines.push_back({{line.where, line.instruction, source.line(line.where)},
-                     fmt::format("{:.1f} % of all rounding errors", line.share)});
-  }
-  return lines;
 }
 
 /// What one program for the case says: changes that mend it, and lines that explain what is wrong.
@@ -454,7 +436,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   if (told)
     locate_in(kernel, *told, about, machine, options.meaning_seconds, v);
   else
-    v.lines = lines_of_rounding(program, inputs, options, v);
+    v.lines = lines_of_rounding(kernel, program, inputs, options, v);
   put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
 }
 
@@ -485,7 +467,7 @@ void locate_failed_property(const Kernel& kernel, const VerifyOptions& options,
       if (outcome.trap && outcome.trap->where.line > 0)
         v.lines.push_back(
             {{outcome.trap->where, "", source.line(outcome.trap->where)}, outcome.trap->message});
-      if (v.lines.empty()) v.lines = lines_of_rounding(program, run.inputs, options, v);
+      if (v.lines.empty()) v.lines = lines_of_rounding(kernel, program, run.inputs, options, v);
     } catch (const BadInput&) {
       continue;
     }
