@@ -16,6 +16,7 @@ Program steps_of(const std::string& body) {
   const std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
+.file 1 "steps.cu"
 .visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
   .reg .b32 %t;
@@ -68,8 +69,8 @@ TensorMap step_inputs() {
 }
 
 /// What the program gives against what the right one does.
-std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right,
-                                     Values values = Values::all) {
+SuspectLines all_suspects_of(const std::string& defective, const std::string& right,
+                             Values values = Values::all) {
   const vm::RealOutputs is = vm::run_moved(steps_of(defective), step_inputs(), {}, {});
   const vm::RealOutputs should = vm::run_moved(steps_of(right), step_inputs(), {}, {});
   std::vector<JudgedElement> elements;
@@ -77,7 +78,11 @@ std::vector<SuspectLine> suspects_of(const std::string& defective, const std::st
     for (size_t i = 0; i < values.size(); ++i)
       elements.push_back(
           {name, static_cast<int64_t>(i), values[i], should.at(name)[i], values[i] != should.at(name)[i]});
-  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, values, 60).likeliest;
+  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, values, 60);
+}
+std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right,
+                                     Values values = Values::all) {
+  return all_suspects_of(defective, right, values).likeliest;
 }
 
 /// Place among the suspects of the line of the body that holds `text`; 0: it is none.
@@ -104,6 +109,22 @@ TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst)
   EXPECT_EQ(place_of("mul", suspects), 2U);
   EXPECT_EQ(suspects[0].reason,
             "5 of its 6 values would have to be those that it has, or its input has, elsewhere");
+}
+
+/// The address is that of x[0], and made on a line of its own; the pointer on a third one is an argument.
+TEST(SuspectLines, WhereAReadHasAWrongAddressTheStatementThatMakesItIsNamedToo) {
+  const std::string sum = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects = all_suspects_of(
+      "  .loc 1 4 0\n  ld.param.u64 %base, [px];\n  .loc 1 7 0\n  add.s64 %base, %base, 0;\n"
+      "  .loc 1 9 0\n  ld.global.f32 %f1, [%base];\n  .loc 1 11 0\n  mul.rn.f32 %r, %f1, %y;\n" +
+          sum,
+      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+  ASSERT_FALSE(suspects.displaced.empty());
+  EXPECT_EQ(suspects.displaced.front().at.where.line, 9);
+  ASSERT_EQ(suspects.addressed.size(), 1U);
+  EXPECT_EQ(suspects.addressed.front().at.where.line, 7);
+  EXPECT_EQ(suspects.addressed.front().reason,
+            "makes an address of line 9, where 5 of 6 values would have to be others");
 }
 
 /// What is written at one step alone.

@@ -65,6 +65,19 @@ TEST(FaultLocationCampaign, AStatementWithoutAnInstructionIsSeenWithoutOptimisat
   EXPECT_EQ(late->at.where.ptx_line, 0);
 }
 
+/// initial_state is read at key - 48: the read stands on line 93, what says where on 92.
+TEST(FaultLocationCampaign, OfAReadOfAnotherPlaceTheStatementThatMakesTheAddressIsNamedToo) {
+  const Verification v =
+      located("lightning_attn.fused_chunk@U39/B1/T1/H1/K65/V1/fp32/g-fp32/none/v-powers/s1/h0");
+  const auto goes_through = [](const SuspectLine& line) {
+    const std::vector<std::string>& frames = line.at.where.frames;
+    return std::count(frames.begin(), frames.end(), "kernels/scalar/fused_chunk.cuh:92") > 0;
+  };
+  ASSERT_GE(v.lines.size(), 2U);
+  EXPECT_EQ(v.lines[0].at.where.line, 93);
+  EXPECT_TRUE(goes_through(v.lines[1])) << v.lines[1].reason;
+}
+
 /// 2^g for e^g. The line of the recurrence explains what is wrong with fewer values, and only passes it on.
 TEST(FaultLocation, OfACauseThatIsAboutOneInputTheLineThatTakesItAloneIsNamedFirst) {
   std::ifstream right(ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx");

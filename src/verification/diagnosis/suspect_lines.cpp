@@ -6,10 +6,12 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/required_values.h"
 #include "src/verification/diagnosis/slice_derivative.h"
@@ -43,6 +45,7 @@ struct Line {
   std::vector<std::string_view> operations;  ///< by instance, as PTX spells them
   std::vector<int64_t>
       reads;                  ///< by instance the input element that it takes (SliceOperand::input); -1: none
+  Site read;                  ///< an instruction that takes it from memory; of no module: none does
   bool of_compiler = false;   ///< which made it of no line of the source
   bool computes = false;      ///< it does not only move values
   uint64_t made_of = 0;       ///< inputs, by their ordinals
@@ -208,6 +211,17 @@ bool is_displaced(const Line& line, const std::vector<double>& lacking,
   });
 }
 
+/// The statement that says where the line reads.
+std::optional<SuspectLine> addressing(const Line& line, const SourceText& source) {
+  const auto& [module, function, instruction] = line.read;
+  if (!module) return std::nullopt;
+  std::optional<ChainLink> maker = address_maker(*module, function, instruction, source);
+  if (!maker) return std::nullopt;
+  return SuspectLine{std::move(*maker),
+                     fmt::format("makes an address of line {}, where {} of {} values would have to be others",
+                                 line.at.where.line, line.changes, line.active())};
+}
+
 std::string reason_of(const Line& line) {
   if (line.displaced)
     return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
@@ -238,6 +252,8 @@ class Lines {
       Line& line = all[at];
       line.nearest = std::min(line.nearest, n);
       line.computes |= computes(i.flow);
+      if (i.flow == vm::Flow::load && !std::get<0>(line.read))
+        line.read = {slice.modules[static_cast<size_t>(i.module)].get(), i.function, i.instruction};
       line.made_of |= made_of[n];
       const auto [known, is_new] = columns_.try_emplace(key(i), Column{at, line.columns.size()});
       if (is_new) {
@@ -420,7 +436,10 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
-    if (line->displaced) result.displaced.push_back(suspects.back());
+    if (!line->displaced) continue;
+    if (result.displaced.empty())
+      if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
+    result.displaced.push_back({line->at, reason_of(*line)});
   }
   return result;
 }

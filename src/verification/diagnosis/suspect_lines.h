@@ -32,6 +32,7 @@ struct Behind {
 struct SuspectLines {
   std::vector<SuspectLine> likeliest;  ///< eight
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
+  std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
   std::map<Site, Behind> behind;
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes it and no other

@@ -218,6 +218,7 @@ struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
   std::vector<SuspectLine> displaced;        ///< of them: the right values are elsewhere, or at another step
+  std::vector<SuspectLine> addressed;        ///< what says where the first of these reads
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
   std::map<std::string, SuspectLine> reads;  ///< that takes it from its tensor
 };
@@ -227,8 +228,12 @@ Located located(const TellingCase& told, const vm::MachineOptions& machine, doub
                                               std::min(kOfSlices, seconds));
   const std::vector<Repair> repairs =
       repairs_of(told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
-  return {in_words(repairs, suspects, told.judged_elements()), suspects.likeliest, suspects.displaced,
-          suspects.alone, suspects.reads};
+  return {in_words(repairs, suspects, told.judged_elements()),
+          suspects.likeliest,
+          suspects.displaced,
+          suspects.addressed,
+          suspects.alone,
+          suspects.reads};
 }
 
 /// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
@@ -267,8 +272,12 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects),
                          std::min(kOfPlainDecisions, seconds),
                          optimised.repaired.plainest > kPlain ? std::min(kOfPlainRepairs, seconds) : 0);
-  Located found{in_words(repairs, suspects, plain->judged_elements()), suspects.likeliest, suspects.displaced,
-                suspects.alone, suspects.reads};
+  Located found{in_words(repairs, suspects, plain->judged_elements()),
+                suspects.likeliest,
+                suspects.displaced,
+                suspects.addressed,
+                suspects.alone,
+                suspects.reads};
   RepairedLines& repaired = found.repaired;
   const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
   const auto tell = [](SuspectLine& line) {
@@ -276,8 +285,8 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &found.displaced, &repaired.whole, &repaired.partial, &repaired.used,
-        &repaired.decided, &repaired.made}) {
+       {&found.suspects, &found.displaced, &found.addressed, &repaired.whole, &repaired.partial,
+        &repaired.used, &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
@@ -357,8 +366,11 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   const bool decided =
       std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX) <= kDecision;
   const Located* const both[] = {plain ? &*plain : nullptr, &optimised};
-  for (const Located* of : both)
-    if (of && !of->displaced.empty()) put_at(of->displaced.front(), decided ? 1 : 0, v.lines);
+  for (const Located* of : both) {
+    if (!of || of->displaced.empty()) continue;
+    put_at(of->displaced.front(), decided ? 1 : 0, v.lines);
+    if (!of->addressed.empty()) put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
+  }
   const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
   if (const SuspectLine* line = line_about(about, misread, optimised, plain)) put_about(*line, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;

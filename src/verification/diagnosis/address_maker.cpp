@@ -1,0 +1,89 @@
+#include "src/verification/diagnosis/address_maker.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/vm/signature.h"
+
+namespace assay {
+namespace {
+
+/// Enough for an index of several terms, scaled and added to a base.
+constexpr int kSteps = 12;
+
+using Definitions = std::unordered_map<int32_t, std::vector<int32_t>>;  ///< by register, ascending
+
+Definitions definitions_of(const ptx::Function& f, int32_t end) {
+  Definitions all;
+  for (int32_t i = 0; i < end; ++i)
+    for (const int32_t reg : vm::signature_of(f.body[static_cast<size_t>(i)]).writes) all[reg].push_back(i);
+  return all;
+}
+
+int32_t last_before(const Definitions& all, int32_t reg, int32_t at) {
+  const auto known = all.find(reg);
+  if (known == all.end()) return -1;
+  const auto next = std::lower_bound(known->second.begin(), known->second.end(), at);
+  return next == known->second.begin() ? -1 : *std::prev(next);
+}
+
+void collect(const ptx::Operand& o, bool addresses, std::vector<int32_t>& registers) {
+  if (o.reg >= 0 && (o.kind == ptx::Operand::Kind::address) == addresses) registers.push_back(o.reg);
+  for (const ptx::Operand& e : o.elements) collect(e, addresses, registers);
+}
+
+/// Of what it computes a place may be the result; loads and what only names a place are the source of others.
+bool computes(const ptx::Instruction& in) {
+  return !in.opcode.starts_with("ld.") && !in.opcode.starts_with("cvta") && !in.opcode.starts_with("mov");
+}
+
+/// The line itself, of a small function that was inlined too: the calls around it are of many statements.
+SourceLocation innermost(const SourceLocation& where) {
+  SourceLocation inner = where;
+  if (where.frames.empty()) return inner;
+  const std::string& frame = where.frames.front();
+  const size_t colon = frame.rfind(':');
+  if (colon == frame.npos) return inner;
+  inner.file = frame.substr(0, colon), inner.line = std::atoi(frame.c_str() + colon + 1);
+  return inner;
+}
+
+}  // namespace
+
+std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t function, int32_t instruction,
+                                       const SourceText& source) {
+  const ptx::Function& f = module.functions[static_cast<size_t>(function)];
+  const SourceLocation here = innermost(location_of(module, function, instruction));
+  const SourceRange own = source.statement_around(here);
+  const Definitions definitions = definitions_of(f, instruction);
+  std::set<int32_t> level{instruction}, seen;
+  int32_t nearest = -1;
+  int least = INT_MAX;
+  for (int step = 0; step < kSteps && !level.empty(); ++step) {
+    std::set<int32_t> next;
+    for (const int32_t at : level) {
+      std::vector<int32_t> registers;
+      for (const ptx::Operand& operand : f.body[static_cast<size_t>(at)].operands)
+        collect(operand, at == instruction, registers);
+      for (const int32_t reg : registers) {
+        const int32_t made = last_before(definitions, reg, at);
+        if (made < 0 || !seen.insert(made).second) continue;
+        if (f.body[static_cast<size_t>(made)].opcode.starts_with("ld.")) continue;
+        next.insert(made);
+        const SourceLocation where = innermost(location_of(module, function, made));
+        if (where.line == 0 || own.holds(where) || !computes(f.body[static_cast<size_t>(made)])) continue;
+        const int apart = where.file == own.file ? std::abs(where.line - here.line) : INT_MAX - 1;
+        if (apart < least) nearest = made, least = apart;
+      }
+    }
+    level = std::move(next);
+  }
+  return nearest < 0 ? std::nullopt : std::optional(link_of(module, function, nearest, source));
+}
+
+}  // namespace assay

@@ -1,0 +1,17 @@
+// Which statement says where an instruction reads.
+#pragma once
+#include <optional>
+
+#include "src/base/ptx/program.h"
+#include "src/result/origin.h"
+#include "src/verification/diagnosis/source_line.h"
+
+namespace assay {
+
+/// Of the statements that the instruction's address is computed in, a few steps back, its own left out, the
+/// one that stands nearest to it in the source. Arguments and constants are none. From the text alone: a
+/// register with several definitions gives the last before it.
+std::optional<ChainLink> address_maker(const ptx::Module&, int32_t function, int32_t instruction,
+                                       const SourceText&);
+
+}  // namespace assay
