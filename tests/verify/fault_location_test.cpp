@@ -65,6 +65,17 @@ TEST(FaultLocationCampaign, AStatementWithoutAnInstructionIsSeenWithoutOptimisat
   EXPECT_EQ(late->at.where.ptx_line, 0);
 }
 
+/// update = residual for beta * residual: a mere copy, which no changed value of its own would tell.
+TEST(FaultLocationCampaign, AnAssignmentThatLacksAFactorIsNamedBesideWhatItAssigns) {
+  const Verification v =
+      located("gated_delta_rule.fused_recurrent@B1/B1/T2/H1/HV1/K1/V1/bf16/g-fp32/none/v-powers/s589753");
+  const auto copy = std::find_if(v.lines.begin(), v.lines.end(), [](const SuspectLine& line) {
+    return line.at.where.file.ends_with("kernels/delta/rule_columns.cuh") && line.at.where.line == 160;
+  });
+  ASSERT_NE(copy, v.lines.end());
+  EXPECT_EQ(copy->reason, "compiled without optimisation, it only passes on what line 159 makes");
+}
+
 /// initial_state is read at key - 48: the read stands on line 93, what says where on 92.
 TEST(FaultLocationCampaign, OfAReadOfAnotherPlaceTheStatementThatMakesTheAddressIsNamedToo) {
   const Verification v =

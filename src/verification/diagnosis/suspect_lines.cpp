@@ -278,12 +278,15 @@ class Lines {
   void leave_out_mere_copies() {
     std::vector<std::vector<double>*> mere;
     for (const auto& [copy, of] : copies_)
-      if (std::vector<double>& column = all[copy[0]].columns[copy[1]]; is_mere(copy, of, column))
+      if (std::vector<double>& column = all[copy[0]].columns[copy[1]]; is_mere(copy, of, column)) {
         mere.push_back(&column);
+        assigned[columns_.at(of)[0]].insert(copy[0]);
+      }
     for (std::vector<double>* column : mere) std::fill(column->begin(), column->end(), 0.0);
   }
 
   std::vector<Line> all;
+  std::map<size_t, std::set<size_t>> assigned;  ///< of a line those that merely copy what it makes
 
  private:
   static bool carries_value(vm::Flow flow) {
@@ -352,6 +355,22 @@ class Lines {
   std::unordered_map<Key, Column, Hash> columns_;
   std::map<Column, Key> copies_;  ///< what made the value
 };
+
+/// Of the line an assignment of what it makes: something may be lacking there that would have made more of it.
+std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
+  const auto known = lines.assigned.find(static_cast<size_t>(line - lines.all.data()));
+  if (known == lines.assigned.end()) return std::nullopt;
+  for (const size_t at : known->second) {
+    const ChainLink& copy = lines.all[at].at;
+    const bool same_function = copy.where.file == line->at.where.file &&
+                               copy.where.line != line->at.where.line &&
+                               copy.where.frames.size() == line->at.where.frames.size();
+    const bool assigns = copy.text.find('=') != std::string::npos && copy.text.find('(') == std::string::npos;
+    if (same_function && assigns)
+      return SuspectLine{copy, fmt::format("it only passes on what line {} makes", line->at.where.line)};
+  }
+  return std::nullopt;
+}
 
 void count(const vm::ValueSlice& slice, bool wrong, std::map<Site, Behind>& behind) {
   std::set<Site> sites;
@@ -436,6 +455,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
+    if (suspects.size() == 1)
+      if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
     if (!line->displaced) continue;
     if (result.displaced.empty())
       if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
