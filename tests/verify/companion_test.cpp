@@ -36,6 +36,16 @@ TEST(Companion, OfManyChannelsASmallerOneComesFirst) {
       << "a fault of the second tile needs it";
 }
 
+/// Sums over channels that are all lost where they do not fill a tile: each one is 0 as if nothing were read.
+TEST(Companion, OfAnOperatorWithoutARecurrenceTheFirstOneHasMoreChannelsThanATile) {
+  const Case one = parse_token("merge_heads.fused/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
+  const Case first = companion_cases(one, find_operator("merge_heads")).front();
+  EXPECT_GT(first.K, 64);
+  EXPECT_GT(first.V, 64);
+  const Case state = parse_token("linear_attn.chunk/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
+  EXPECT_LE(companion_cases(state, find_operator("linear_attn")).front().K, 8) << "a state makes it dear";
+}
+
 TEST(Companion, PackedSequencesStayAsManyAndBecomeLongAndDifferent) {
   const Case packed = parse_token("gla.chunk/B1/T68/H1/K1/V1/cu0,1,67,68/bf16/g-fp32/none/v-ones/s1");
   const Case first = companion_cases(packed, find_operator("gla")).front();

@@ -136,6 +136,20 @@ Case narrowed(const Case& c) {
   return small;
 }
 
+/// Past a tile of 64 channels: where all that is there is lost in the first one nothing tells causes apart.
+/// Only of operators without a recurrence, which are weighed fast on many channels too.
+std::optional<Case> widened(const Case& c, const Operator& op) {
+  constexpr int64_t kPastATile = 70, kTokens = 67;
+  const auto recurs = [](const ArgumentSpec& a) {
+    return a.role == Role::state || a.role == Role::log_decay;
+  };
+  if (std::any_of(op.inputs.begin(), op.inputs.end(), recurs) || !c.cu_seqlens.empty()) return std::nullopt;
+  Case wide = enlarged(c);
+  wide.T = std::max(c.T, kTokens);
+  wide.K = std::max(c.K, kPastATile), wide.V = std::max(c.V, kPastATile);
+  return wide;
+}
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -161,6 +175,7 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
     further.decay = decay;
     if (std::find(cases.begin(), cases.end(), further) == cases.end()) cases.push_back(std::move(further));
   };
+  if (const auto wide = widened(random, op)) add(decays.front(), *wide);
   const Case large = enlarged(random), longer = lengthened(large), small = narrowed(longer);
   for (const std::string& decay : decays) {
     add(decay, small);
