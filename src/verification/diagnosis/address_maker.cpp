@@ -39,7 +39,8 @@ void collect(const ptx::Operand& o, bool addresses, std::vector<int32_t>& regist
 
 /// Of what it computes a place may be the result; loads and what only names a place are the source of others.
 bool computes(const ptx::Instruction& in) {
-  return !in.opcode.starts_with("ld.") && !in.opcode.starts_with("cvta") && !in.opcode.starts_with("mov");
+  const ptx::Operation is = in.form.operation;
+  return is != ptx::Operation::ld && is != ptx::Operation::cvta && is != ptx::Operation::mov;
 }
 
 /// The line itself, of a small function that was inlined too: the calls around it are of many statements.
@@ -73,7 +74,7 @@ std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t functi
       for (const int32_t reg : registers) {
         const int32_t made = last_before(definitions, reg, at);
         if (made < 0 || !seen.insert(made).second) continue;
-        if (f.body[static_cast<size_t>(made)].opcode.starts_with("ld.")) continue;
+        if (f.body[static_cast<size_t>(made)].form.operation == ptx::Operation::ld) continue;
         next.insert(made);
         const SourceLocation where = innermost(location_of(module, function, made));
         if (where.line == 0 || own.holds(where) || !computes(f.body[static_cast<size_t>(made)])) continue;

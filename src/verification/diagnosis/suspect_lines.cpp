@@ -356,7 +356,7 @@ class Lines {
   std::map<Column, Key> copies_;  ///< what made the value
 };
 
-/// Of the line an assignment of what it makes: something may be lacking there that would have made more of it.
+/// Of the line an assignment of what it makes: what would have made more of it may be lacking there.
 std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
   const auto known = lines.assigned.find(static_cast<size_t>(line - lines.all.data()));
   if (known == lines.assigned.end()) return std::nullopt;

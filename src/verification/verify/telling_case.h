@@ -41,7 +41,8 @@ struct TellingCase {
 };
 
 /// The first of a few cases of the kernel, small ones first, the given one last, that is wrong in several
-/// elements, else the one that is in most; none where no formula is. `given`: inputs that take the place of drawn ones; then no other case is tried.
+/// elements, else the one that is in most; none where no formula is. `given`: inputs that take the place of
+/// drawn ones; then no other case is tried.
 std::optional<TellingCase> find_telling_case(const Case&, const Kernel&, const TensorMap* given,
                                              const vm::MachineOptions&, double seconds);
 
