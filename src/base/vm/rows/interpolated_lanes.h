@@ -1,6 +1,6 @@
 // sfu::ex2, rcp and rsq without branches and in words of 32 bits, so that the compiler makes vectors of them:
-// kernels of this field spend much of their time in ex2. Those whose sums begin at any bit, sqrt, lg2, sin and
-// cos, take these in doubles, which hold them exactly. The same bits as special_function_unit.h.
+// kernels of this field spend much of their time in ex2. sqrt, lg2, sin and cos, whose sums begin at any bit,
+// take these in doubles, which hold them exactly. The same bits as special_function_unit.h.
 #pragma once
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -163,8 +163,8 @@ inline uint32_t cut_to_float(double sum) {
   return sum == 0 ? 0 : bits - (uint32_t{1023 - 127 + 40} << 23);
 }
 
-// Operations whose sum, 2^40 times the value, is a whole number in a double: place() as above; finished() takes
-// the sum.
+// Operations whose sum, 2^40 times the value, is a whole number in a double: place() as above; word() makes a
+// float of it, finished() chooses between that and what it is not.
 
 struct SquareRoot {
   static constexpr const Segment* segments = root_segments;
@@ -172,10 +172,11 @@ struct SquareRoot {
   static constexpr int32_t bias = root_bias;
 
   static uint32_t place(uint32_t bits) { return InverseRoot::place(bits); }
-  static uint32_t finished(uint32_t bits, double sum) {
+  static uint32_t word(uint32_t, double sum) { return cut_to_float(sum); }
+  static uint32_t finished(uint32_t bits, uint32_t unit) {
     const uint32_t magnitude = bits & ~sign_bit, sign = bits & sign_bit;
     const auto exponent = static_cast<int32_t>(magnitude >> 23) - 127;
-    const uint32_t root = cut_to_float(sum) + (static_cast<uint32_t>(exponent >> 1) << 23);
+    const uint32_t root = unit + (static_cast<uint32_t>(exponent >> 1) << 23);
     const uint32_t positive = magnitude == infinity_bits ? infinity_bits : root;
     const bool invalid = magnitude > infinity_bits || (sign != 0 && exponent != -127);
     const uint32_t result = exponent == -127 ? sign : positive;
@@ -189,19 +190,20 @@ struct Logarithm {
   static constexpr int32_t bias = logarithm_bias;
 
   static uint32_t place(uint32_t bits) { return bits & fraction_bits; }
-  static uint32_t finished(uint32_t bits, double mantissa) {
-    const uint32_t magnitude = bits & ~sign_bit;
-    const auto exponent = static_cast<int32_t>(magnitude >> 23) - 127;
-    const double sum = mantissa + (exponent - 1) * 0x1p40;
+  static int32_t exponent(uint32_t bits) { return static_cast<int32_t>(bits >> 23 & 255) - 127; }
+  static uint32_t word(uint32_t bits, double mantissa) {
+    const double sum = mantissa + (exponent(bits) - 1) * 0x1p40;
     // 36 fraction bits; a negative sum is turned by one's complement, which cuts it toward zero.
-    const double away = sum < 0 ? -1 - sum : sum;
-    const uint32_t logarithm =
-        cut_to_float(away - static_cast<double>(std::bit_cast<uint64_t>(away + 0x1p52) & 15)) |
-        (sum < 0 ? sign_bit : 0);
+    const double away = __builtin_fabs(sum) - (sum < 0 ? 1.0 : 0.0);
+    const auto last = static_cast<int32_t>(std::bit_cast<uint64_t>(away + 0x1p52)) & 15;
+    return cut_to_float(away - last) | (sum < 0 ? sign_bit : 0);
+  }
+  static uint32_t finished(uint32_t bits, uint32_t logarithm) {
     const uint32_t normal = bits == 0x3f800000u ? 0 : logarithm;
     const uint32_t positive = bits == infinity_bits ? infinity_bits : normal;
-    const bool invalid = magnitude > infinity_bits || ((bits & sign_bit) != 0 && exponent != -127);
-    const uint32_t result = exponent == -127 ? sign_bit | infinity_bits : positive;
+    const bool tiny = exponent(bits) == -127;
+    const bool invalid = (bits & ~sign_bit) > infinity_bits || ((bits & sign_bit) != 0 && !tiny);
+    const uint32_t result = tiny ? sign_bit | infinity_bits : positive;
     return invalid ? canonical_nan32 : result;
   }
 };
@@ -227,9 +229,11 @@ struct Circular {
     const uint32_t at = quarters(bits), fraction = at & fraction_bits;
     return at >> 23 & 1 ? fraction_bits - fraction : fraction;
   }
-  static uint32_t finished(uint32_t bits, double sum) {
-    const uint32_t sign = (quarters(bits) >> 24 << 31) ^ (ahead ? 0 : bits & sign_bit);
-    return (bits & ~sign_bit) >= infinity_bits ? canonical_nan32 : cut_to_float(sum) | sign;
+  static uint32_t word(uint32_t bits, double sum) {
+    return cut_to_float(sum) | ((quarters(bits) >> 24 << 31) ^ (ahead ? 0 : bits & sign_bit));
+  }
+  static uint32_t finished(uint32_t bits, uint32_t value) {
+    return (bits & ~sign_bit) >= infinity_bits ? canonical_nan32 : value;
   }
 };
 
@@ -241,15 +245,16 @@ void summed_lanes(void* d, const void* a, const void*, const void*, const void*)
   for (int i = 0; i < 32; ++i) place[i] = static_cast<int32_t>(F::place(U32::get(a, i)));
   for (int i = 0; i < 32; ++i) index[i] = place[i] >> 17;
   look_up_segments<F>(index, of);
-  alignas(64) double sum[32];
+  alignas(64) uint32_t words[32];
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
     const int32_t x = place[i] & 0x1ffff, square = static_cast<int32_t>(truncated_square(x));
-    sum[i] = of.c0[i] * 0x1p14 + static_cast<double>(of.c1[i]) * x +
-             static_cast<double>(of.c2[i]) * (2 * square) + F::bias;
+    const double sum = of.c0[i] * 0x1p14 + static_cast<double>(of.c1[i]) * x +
+                       static_cast<double>(of.c2[i]) * (2 * square) + F::bias;
+    words[i] = F::word(U32::get(a, i), sum);
   }
 #pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) U32::put(d, i, F::finished(U32::get(a, i), sum[i]));
+  for (int i = 0; i < 32; ++i) U32::put(d, i, F::finished(U32::get(a, i), words[i]));
 }
 
 /// What a plain form does around the operation (approximate.cpp): powers of two before and after.
