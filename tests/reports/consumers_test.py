@@ -62,11 +62,10 @@ def made(name, *words, status):
     return json.loads((folder / "result.json").read_text()), folder / "junit.xml", folder / "findings.sarif"
 
 
-def check(result, junit, findings_sarif, schema):
-    validator = jsonschema.validators.validator_for(schema)(schema)
+def check(result, junit, findings_sarif, validator, compiled):
     errors = [f"{list(e.absolute_path)}: {e.message[:200]}" for e in validator.iter_errors(result)]
     assert not errors, errors[:5]
-    fastjsonschema.compile(schema)(result)
+    compiled(result)
     findings = result["findings"] if result["kind"] == "fuzz" else [result] if result["verdict"] != "pass" else []
 
     suites = junitparser.JUnitXml.fromfile(str(junit))
@@ -112,15 +111,17 @@ def check_sizes(name, result, failing):
 
 def main():
     schema = json.loads(run("list", "schema", status=0))
+    readers = jsonschema.validators.validator_for(schema)(schema), fastjsonschema.compile(schema)
     with tempfile.TemporaryDirectory() as name:
         fuzz = ["fuzz", "--cases", "6", "--seed", "1", "--db", "", "--jobs", "2"]
-        cases, failed = check(*made(name, *fuzz, "gla.fused_recurrent", status=0), schema)
+        clean = made(name, *fuzz, "gla.fused_recurrent", status=0)
+        cases, failed = check(*clean, *readers)
         assert not failed
-        cases, failed = check(*made(name, *fuzz, "merge_heads.fused", "short_conv.fused", "--min-cases", "3", status=0), schema)
+        cases, failed = check(*made(name, *fuzz, "merge_heads.fused", "short_conv.fused", "--min-cases", "3", status=0), *readers)
         assert len({case.classname for case in cases}) == 3, "two kernels and the run"
         failing = made(name, "verify", "gla.fused_recurrent@D1", "-T", "30", "-K", "16", "-V", "8", "--decay", "none", status=1)
-        check(*failing, schema)
-        check_sizes(name, made(name, *fuzz, "gla.fused_recurrent", status=0)[0], failing[0])
+        check(*failing, *readers)
+        check_sizes(name, clean[0], failing[0])
     return 0
 
 
