@@ -16,13 +16,14 @@
 #include "reference/operators/comba.h"
 
 #include "reference/bounds/enclosed_by_precision.h"
-#include "reference/bounds/rwkv7_chunk.h"
+#include "reference/bounds/rwkv7_reverse.h"
 
 namespace assay {
 namespace {
 
 using In = Comba::In;
 using Out = Comba::Out;
+static_assert(Out::o == Rwkv7::Out::o && Out::final_state == Rwkv7::Out::final_state);
 
 /// The slice as rwkv7 has it.
 struct AsRwkv7 {
@@ -54,73 +55,28 @@ struct AsRwkv7 {
   AsRwkv7(const AsRwkv7&) = delete;
 };
 
-/// One run backwards over the tokens.
-class Reverse {
+class Reverse final : public Rwkv7Reverse {
  public:
-  explicit Reverse(const SliceProblem& p)
-      : p_(p),
-        d_(p.problem->adjoint),
-        mapped_(p),
-        f_(mapped_.slice),
-        decaying_(decays(p, "g")),
-        forward_(arithmetic_of_run(d_.state, decaying_)),
-        reverse_(arithmetic_of_run(d_.adjoint, decaying_)),
-        of_S_(forward_),
-        of_G_(reverse_),
-        underflow_(std::fmax(underflow_of(forward_, claims_exact(forward_)),
-                             underflow_of(reverse_, claims_exact(reverse_)))),
-        key_(p.inputs[In::k]),
-        d_o_(p.cotangents[Out::o]),
-        states_(f_, forward_, underflow_),
-        adjoints_(f_, d_o_, reverse_, underflow_),
-        S_(states_.start(f_.S0.values), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
-        G_(adjoints_.start(p.cotangents[Out::final_state].values)),
-        stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
-        of_g_(d_.gate_output_roundoff, dtype_of(p, {"g"})) {
-    for (const SliceMatrix& m : p.inputs) y_.emplace_back(m.values.size());
-  }
-  Reverse(const Reverse&) = delete;
-
-  SliceBounds run() {
-    for (int64_t t = f_.T; t-- > 0;) token(t);
-    adjoints_.finish(G_);
-    y_[In::initial_state] = stored_state(G_);
-    return std::move(y_);
-  }
+  Reverse(const SliceProblem& p, const AsRwkv7& mapped)
+      : Rwkv7Reverse(mapped.slice, p, "g", In::initial_state), mapped_(mapped), key_(p.inputs[In::k]) {}
 
  private:
-  void token(int64_t t) {
-    const NormState after = S_.at(t + 1), before = states_.found_by(t, S_.at(t));
-    adjoints_.read_out(t, G_);
-    lost_ = lost_at(t, before, after);
+  void token(int64_t t, const NormState& before, const NormState& after) override {
     const Passed passed = passed_at(t, before);
     NormSum dg;
     for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, before, after, passed, dg);
-    const double g = at(f_.w, t, 0), crossed = std::fmax(of_S_.decay_error(g), of_G_.decay_error(g));
-    const double readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
-    y_[In::g][static_cast<size_t>(t)] = store(of_g_, dg.rounded(crossed + (1 + crossed) * readout),
+    y_[In::g][static_cast<size_t>(t)] = store(of_gates_, dg.rounded(of_gate_sum(at(f_.w, t, 0))),
                                               lost_ * static_cast<double>(f_.K), f_.K * f_.V);
-    adjoints_.advance(t, G_);
   }
-
-  /// What underflow takes from a gradient of token t.
-  double lost_at(int64_t t, const NormState& before, const NormState& after) const {
+  double reach(int64_t t) const override {
     const double of_keys = (1 + std::fabs(rate(t))) * ones_plus_sum(key_, t) * ones_plus_sum(f_.a, t);
-    const double reach = (1 + std::fabs(p_.scale)) * ones_plus_sum(f_.r, t) * ones_plus_sum(d_o_, t) *
-                         ones_plus_sum(f_.v, t) * of_keys * of_keys;
-    double most = 1;
-    for (size_t n = 0; n < G_.S.size(); ++n)
-      most = std::fmax(most,
-                       std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
-    return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
+    return (1 + std::fabs(own_.scale)) * ones_plus_sum(f_.r, t) * ones_plus_sum(d_o_, t) *
+           ones_plus_sum(f_.v, t) * of_keys * of_keys;
   }
 
   double rate(int64_t t) const { return mapped_.rates[static_cast<size_t>(t)]; }
-  double of_run(double readout, double decayed) const {
-    return readout + (decaying_ ? decayed * (1 + readout) : 0);
-  }
   double total(double readout) const {
-    return p_.heads != p_.problem->sizes.H ? readout + d_.total * (1 + readout) : readout;
+    return own_.heads != own_.problem->sizes.H ? readout + d_.total * (1 + readout) : readout;
   }
 
   /// What passes between the two recurrences at a token, of each value channel; dbeta and dv.
@@ -161,7 +117,7 @@ class Reverse {
     for (int64_t j = 0; j < f_.V; ++j) {
       const auto n = static_cast<size_t>(j);
       const NormEntry old = whole_entry(before, c, j), g = whole_entry(G_, c, j);
-      dq.add({p_.scale * at(d_o_, t, j)}, whole_entry(after, c, j));
+      dq.add({own_.scale * at(d_o_, t, j)}, whole_entry(after, c, j));
       dk.add(passed.u[n], g), dp.add(passed.dr[n], old), dg.add(times(weight, old), g);
     }
     const auto i = static_cast<size_t>(t * f_.K + c);
@@ -170,22 +126,8 @@ class Reverse {
     y_[In::p][i] = store(stored_, dp.rounded(total(d_.inner)), lost_, f_.V);
   }
 
-  const SliceProblem& p_;
-  const AdjointArithmetic& d_;
-  const AsRwkv7 mapped_;
-  const Rwkv7Slice f_;
-  const bool decaying_;
-  const Arithmetic forward_, reverse_;
-  const BoundModel of_S_, of_G_;
-  const double underflow_;
-  const SliceMatrix &key_, &d_o_;
-  Rwkv7States states_;
-  Rwkv7Adjoints adjoints_;
-  StateHistory<NormState> S_;
-  NormState G_;
-  const Storage stored_, of_g_;
-  double lost_ = 0;
-  SliceBounds y_;
+  const AsRwkv7& mapped_;
+  const SliceMatrix& key_;
 };
 
 /// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
@@ -204,7 +146,8 @@ SliceBounds Comba::forward_bound(const SliceProblem& p) {
   return Rwkv7::forward_bound(AsRwkv7(p).slice);
 }
 SliceBounds Comba::adjoint_bound(const SliceProblem& p) {
-  return Reverse(p).run();
+  const AsRwkv7 mapped(p);
+  return Reverse(p, mapped).run();
 }
 bool Comba::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) {
   return forward_by_precision<Comba>(x, level, &transcribed, y);

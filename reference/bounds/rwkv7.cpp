@@ -9,7 +9,7 @@
 // the sums of their paths, which begin at the chunk's start, and decays along them may be off together.
 #include "reference/operators/rwkv7.h"
 
-#include "reference/bounds/rwkv7_chunk.h"
+#include "reference/bounds/rwkv7_reverse.h"
 
 namespace assay {
 namespace {
@@ -46,40 +46,12 @@ SliceBounds Rwkv7::forward_bound(const SliceProblem& p) {
 
 namespace {
 
-/// One run backwards over the tokens.
-class Reverse {
+class Reverse final : public Rwkv7Reverse {
  public:
-  Reverse(const SliceProblem& p, const AdjointArithmetic& declared)
-      : d_(declared),
-        decaying_(decays(p, "w")),
-        forward_(arithmetic_of_run(declared.state, decaying_)),
-        reverse_(arithmetic_of_run(declared.adjoint, decaying_)),
-        underflow_(std::fmax(underflow_of(forward_, claims_exact(forward_)),
-                             underflow_of(reverse_, claims_exact(reverse_)))),
-        f_(p),
-        d_o_(p.cotangents[Out::o]),
-        states_(f_, forward_, underflow_),
-        adjoints_(f_, d_o_, reverse_, underflow_),
-        S_(states_.start(f_.S0.values), f_.T, [this](int64_t t, NormState& s) { states_.advance(t - 1, s); }),
-        G_(adjoints_.start(p.cotangents[Out::final_state].values)),
-        stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
-        of_w_(declared.gate_output_roundoff, dtype_of(p, {"w"})) {
-    for (const SliceMatrix& m : p.inputs) y_.emplace_back(m.values.size());
-  }
-  Reverse(const Reverse&) = delete;
-
-  SliceBounds run() {
-    for (int64_t t = f_.T; t-- > 0;) token(t);
-    adjoints_.finish(G_);
-    y_[In::initial_state] = stored_state(G_);
-    return std::move(y_);
-  }
+  explicit Reverse(const SliceProblem& p) : Rwkv7Reverse(p, p, "w", In::initial_state) {}
 
  private:
-  void token(int64_t t) {
-    const NormState after = S_.at(t + 1), before = states_.found_by(t, S_.at(t));
-    adjoints_.read_out(t, G_);
-    lost_ = lost_at(t, before, after);
+  void token(int64_t t, const NormState& before, const NormState& after) override {
     const Passed passed = passed_at(t, before);
     for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, before, after, passed);
     for (int64_t j = 0; j < f_.V; ++j) {
@@ -89,23 +61,10 @@ class Reverse {
       const double readout = of_run(d_.value_readout, d_.value_readout_decayed);
       y_[In::v][static_cast<size_t>(t * f_.V + j)] = store(stored_, dv.rounded(readout), lost_, f_.K);
     }
-    adjoints_.advance(t, G_);
   }
-
-  /// What underflow takes from a gradient of token t.
-  double lost_at(int64_t t, const NormState& before, const NormState& after) const {
-    const double reach = (1 + std::fabs(f_.p.scale)) * ones_plus_sum(f_.r, t) * ones_plus_sum(f_.k, t) *
-                         ones_plus_sum(f_.v, t) * ones_plus_sum(f_.a, t) * ones_plus_sum(f_.b, t) *
-                         ones_plus_sum(d_o_, t);
-    double most = 1;
-    for (size_t n = 0; n < G_.S.size(); ++n)
-      most = std::fmax(most,
-                       std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
-    return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
-  }
-
-  double of_run(double readout, double decayed) const {
-    return readout + (decaying_ ? decayed * (1 + readout) : 0);
+  double reach(int64_t t) const override {
+    return (1 + std::fabs(f_.p.scale)) * ones_plus_sum(f_.r, t) * ones_plus_sum(f_.k, t) *
+           ones_plus_sum(f_.v, t) * ones_plus_sum(f_.a, t) * ones_plus_sum(f_.b, t) * ones_plus_sum(d_o_, t);
   }
 
   /// What passes between the two recurrences at a token: beta = G^T b and alpha = S^T a.
@@ -140,36 +99,19 @@ class Reverse {
       da.add(old, passed.beta[n]), db.add(g, passed.alpha[n]);
       dw.add(times(weight, old), g);
     }
-    const BoundModel s_model(forward_), g_model(reverse_);
-    const double crossed = std::fmax(s_model.decay_error(w), g_model.decay_error(w));
-    const double gate_readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
     const auto i = static_cast<size_t>(t * f_.K + c);
     y_[In::r][i] = store(stored_, dr.rounded(forward_.readout), lost_, f_.V);
-    y_[In::w][i] = store(of_w_, dw.rounded(crossed + (1 + crossed) * gate_readout), lost_, f_.V);
+    y_[In::w][i] = store(of_gates_, dw.rounded(of_gate_sum(w)), lost_, f_.V);
     y_[In::k][i] = store(stored_, dk.rounded(reverse_.readout), lost_, f_.V);
     y_[In::a][i] = store(stored_, da.rounded(d_.inner), lost_, f_.V);
     y_[In::b][i] = store(stored_, db.rounded(d_.inner), lost_, f_.V);
   }
-
-  const AdjointArithmetic& d_;
-  const bool decaying_;
-  const Arithmetic forward_, reverse_;
-  const double underflow_;
-  const Rwkv7Slice f_;
-  const SliceMatrix& d_o_;
-  Rwkv7States states_;
-  Rwkv7Adjoints adjoints_;
-  StateHistory<NormState> S_;
-  NormState G_;
-  const Storage stored_, of_w_;
-  double lost_ = 0;
-  SliceBounds y_;
 };
 
 }  // namespace
 
 SliceBounds Rwkv7::adjoint_bound(const SliceProblem& p) {
-  return Reverse(p, p.problem->adjoint).run();
+  return Reverse(p).run();
 }
 
 }  // namespace assay
