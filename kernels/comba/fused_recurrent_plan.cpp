@@ -1,6 +1,4 @@
 // The plan of comba.fused_recurrent and the arithmetic it declares.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "kernels/delta/delta_layout.h"
@@ -17,51 +15,28 @@ using gated::gamma;  // not libm's
 
 const delta::Member member{"comba", delta::Gates::token, "comba"};
 
-/// A launch by value columns, each block some of them.
-void add_by_columns(RulePlan& p, const std::string& scan, std::vector<Argument> arguments) {
-  const Sizes& s = p.sizes;
-  p.launch(fmt::format("comba_fused_recurrent_{}{}", scan, device::Capacity(s.K).columns),
-           s.N * s.HV * device::blocks_of(s.V, delta::block_columns), std::move(arguments), p.sized());
-}
-/// A launch by key channels, the rows of the state.
-void add_by_rows(RulePlan& p, const std::string& scan, std::vector<Argument> arguments) {
-  const device::Capacity capacity(p.sizes.V);
-  p.launch(fmt::format("comba_fused_recurrent_{}_{}", scan, capacity.columns),
-           p.sizes.N * p.sizes.HV * capacity.blocks(p.sizes.K), std::move(arguments), p.sized());
-}
-
 void add_forward(RulePlan& p) {
   p.use("fused_recurrent");
-  add_by_columns(p, "",
-                 {p.input("q"), p.input("k"), p.input("v"), p.input("p"), p.input("beta"), p.gates,
-                  p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
+  p.scan_columns("", {p.input("q"), p.input("k"), p.input("v"), p.input("p"), p.input("beta"), p.gates,
+                      p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
 }
 
 void add_backward(RulePlan& p) {
-  const Sizes& s = p.sizes;
-  const int64_t of_values = 4 * s.B * s.T * s.HV * s.V;
-  const PointerArgument residuals = p.workspace("residuals", of_values),
-                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values),
-                        products = p.output("dbeta").buffer.empty() ? PointerArgument{}
-                                                                    : p.workspace("products", of_values),
-                        states = p.workspace("kept_states", 4 * p.sequences.chunks * s.HV * s.K *
-                                                                device::Capacity(s.V).columns);
+  const RulePlan::Kept kept = p.keep();
   p.use("fused_recurrent_backward");
-  add_by_columns(p, "residuals_",
-                 {p.input("k"), p.input("v"), p.input("p"), p.input("beta"), p.gates,
-                  p.input("initial_state"), residuals, updates});
-  add_by_columns(p, "values_",
+  p.scan_columns("residuals_", {p.input("k"), p.input("v"), p.input("p"), p.input("beta"), p.gates,
+                                p.input("initial_state"), kept.residuals, kept.updates});
+  p.scan_columns("values_",
                  {p.input("q"), p.input("k"), p.input("p"), p.input("beta"), p.gates, p.input("do"),
-                  p.input("dfinal_state"), residuals, p.output("dv"), pulls, products});
+                  p.input("dfinal_state"), kept.residuals, p.output("dv"), kept.pulls, kept.products});
   const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk"), dp = p.key_gradient("dp");
-  add_by_rows(p, "queries",
-              {p.input("k"), p.gates, p.input("do"), p.input("initial_state"), updates, dq.stored,
-               dq.of_value_heads, states});
-  add_by_rows(p, "keys",
+  p.scan_rows("queries", {p.input("k"), p.gates, p.input("do"), p.input("initial_state"), kept.updates,
+                          dq.stored, dq.of_value_heads, kept.states});
+  p.scan_rows("keys",
               {p.input("q"), p.input("k"), p.input("p"), p.gates, p.input("do"), p.input("dfinal_state"),
-               updates, pulls, states, dk.stored, dk.of_value_heads, dp.stored, dp.of_value_heads,
-               p.gate_gradient(), p.output("dinitial_state")});
-  p.add_sums(products);
+               kept.updates, kept.pulls, kept.states, dk.stored, dk.of_value_heads, dp.stored,
+               dp.of_value_heads, p.gate_gradient(), p.output("dinitial_state")});
+  p.add_sums(kept.products);
 }
 
 Program plan_of(const ResolvedCase& c, const TensorMap& inputs) {

@@ -1,8 +1,5 @@
 // The plans of the delta rules' fused_recurrent kernels and the arithmetic they declare.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/delta/delta_layout.h"
 #include "kernels/delta/rule_plan.h"
@@ -14,43 +11,27 @@ namespace {
 
 using namespace gated;
 
-/// Key channels that the serving function of rule_columns.cuh holds.
-int64_t key_capacity(const Sizes& s) {
-  return device::Capacity(s.K).columns;
-}
-
-/// Adds a launch by value columns, each block some of them.
-void add_by_columns(RulePlan& p, const std::string& scan, std::vector<Argument> arguments) {
-  const Sizes& s = p.sizes;
-  p.launch(fmt::format("delta_fused_recurrent_{}{}", scan, key_capacity(s)),
-           s.N * s.HV * device::blocks_of(s.V, block_columns), std::move(arguments), p.sized());
-}
-
 void add_forward(RulePlan& p) {
   p.use("fused_recurrent");
-  add_by_columns(p, "",
-                 {p.input("q"), p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
-                  p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
+  p.scan_columns("", {p.input("q"), p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
+                      p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
 }
 
 void add_backward(RulePlan& p) {
-  const Sizes& s = p.sizes;
-  const int64_t of_values = 4 * s.B * s.T * s.HV * s.V;
-  const PointerArgument residuals = p.workspace("residuals", of_values),
-                        updates = p.workspace("updates", of_values), pulls = p.workspace("pulls", of_values),
-                        products = p.output("dbeta").buffer.empty() ? PointerArgument{}
-                                                                    : p.workspace("products", of_values);
+  const RulePlan::Kept kept = p.keep();
   p.use("fused_recurrent_backward");
-  add_by_columns(p, "residuals_",
-                 {p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
-                  p.input("initial_state"), residuals, updates});
-  add_by_columns(p, "values_",
-                 {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates, p.input("do"),
-                  p.input("dfinal_state"), residuals, p.output("dv"), p.output("dbeta_v"), pulls, products});
-  add_key_gradients(
-      p, {"sequences", s.N, p.sequences.chunks},
-      {updates, pulls, p.input("initial_state"), p.input("dfinal_state"), p.output("dinitial_state")});
-  p.add_sums(products);
+  p.scan_columns("residuals_", {p.input("k"), p.input("v"), p.input("beta"), p.input("beta_v"), p.gates,
+                                p.input("initial_state"), kept.residuals, kept.updates});
+  p.scan_columns("values_", {p.input("q"), p.input("k"), p.input("beta"), p.input("beta_v"), p.gates,
+                             p.input("do"), p.input("dfinal_state"), kept.residuals, p.output("dv"),
+                             p.output("dbeta_v"), kept.pulls, kept.products});
+  const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
+  p.scan_rows("queries", {p.input("k"), p.gates, p.input("do"), p.input("initial_state"), kept.updates,
+                          dq.stored, dq.of_value_heads, kept.states});
+  p.scan_rows("keys", {p.input("q"), p.input("k"), p.gates, p.input("do"), p.input("dfinal_state"),
+                       kept.updates, kept.pulls, kept.states, dk.stored, dk.of_value_heads, p.gate_gradient(),
+                       p.output("dinitial_state")});
+  p.add_sums(kept.products);
 }
 
 Program recurrent_plan(const Member& member, const ResolvedCase& c, const TensorMap& inputs) {
@@ -85,7 +66,7 @@ AdjointArithmetic adjoint_arithmetic(const Member& member, const ResolvedCase& c
 /// Roundings of x^T S over the key channels of a column: fused additions of a lane's share split over 4 sums,
 /// 2 additions of these, 2 over the lanes.
 double roundings_over_keys(const Sizes& s) {
-  return static_cast<double>(key_capacity(s)) / 16 + 4;
+  return static_cast<double>(device::Capacity(s.K).columns) / 16 + 4;
 }
 
 /// S' = fl(e S): e as in device/recurrent_plan.cpp, the product's rounding with it (exact where e is 1). S =
@@ -104,24 +85,6 @@ Arithmetic recurrent_arithmetic(const ResolvedCase& c) {
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
-}
-
-void add_key_gradients(RulePlan& p, const SequenceTable& sequences, const RuleGradients& from) {
-  const Sizes& s = p.sizes;
-  const device::Capacity capacity(s.V);
-  const PointerArgument states =
-      p.workspace("kept_states", 4 * sequences.kept * s.HV * s.K * capacity.columns);
-  const RulePlan::KeyGradient dq = p.key_gradient("dq"), dk = p.key_gradient("dk");
-  const PointerArgument dg = p.gate_gradient();
-  const auto add = [&](const char* scan, std::vector<Argument> arguments) {
-    p.launch(fmt::format("delta_fused_recurrent_{}_{}", scan, capacity.columns),
-             sequences.count * s.HV * capacity.blocks(s.K), std::move(arguments), p.sized(sequences.name));
-  };
-  p.use("fused_recurrent_backward");
-  add("queries", {p.input("k"), p.gates, p.input("do"), from.initial_state, from.updates, dq.stored,
-                  dq.of_value_heads, states});
-  add("keys", {p.input("q"), p.input("k"), p.gates, p.input("do"), from.dfinal_state, from.updates,
-               from.pulls, states, dk.stored, dk.of_value_heads, dg, from.dinitial_state});
 }
 
 Kernel fused_recurrent(const Member& member) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "kernels/delta/delta_layout.h"
+#include "kernels/device/recurrent_capacity.h"
 #include "kernels/device/tile_layout.h"
 
 namespace assay::delta {
@@ -54,13 +56,29 @@ void RulePlan::launch(const std::string& function, int64_t blocks, std::vector<A
   add_launch(plan, module_, function, blocks, std::move(arguments), shared_bytes).grid[1] = rows;
 }
 
-std::vector<Argument> RulePlan::sized(const std::string& table) const {
-  return {PointerArgument{table, 0},
-          scale(),
-          Argument(static_cast<int32_t>(sizes.H)),
-          Argument(static_cast<int32_t>(sizes.HV)),
-          Argument(static_cast<int32_t>(sizes.K)),
-          Argument(static_cast<int32_t>(sizes.V))};
+std::vector<Argument> RulePlan::sized() const {
+  return {PointerArgument{"sequences", 0},         scale(),
+          Argument(static_cast<int32_t>(sizes.H)), Argument(static_cast<int32_t>(sizes.HV)),
+          Argument(static_cast<int32_t>(sizes.K)), Argument(static_cast<int32_t>(sizes.V))};
+}
+
+void RulePlan::scan_columns(const std::string& scan, std::vector<Argument> arguments) {
+  launch(fmt::format("{}_fused_recurrent_{}{}", member.folder, scan, device::Capacity(sizes.K).columns),
+         sizes.N * sizes.HV * device::blocks_of(sizes.V, block_columns), std::move(arguments), sized());
+}
+
+void RulePlan::scan_rows(const std::string& scan, std::vector<Argument> arguments) {
+  const device::Capacity capacity(sizes.V);
+  launch(fmt::format("{}_fused_recurrent_{}_{}", member.folder, scan, capacity.columns),
+         sizes.N * sizes.HV * capacity.blocks(sizes.K), std::move(arguments), sized());
+}
+
+RulePlan::Kept RulePlan::keep() {
+  const int64_t of_values = 4 * rows() * sizes.V;
+  return {workspace("residuals", of_values), workspace("updates", of_values), workspace("pulls", of_values),
+          output("dbeta").buffer.empty() ? PointerArgument{} : workspace("products", of_values),
+          workspace("kept_states",
+                    4 * sequences.chunks * sizes.HV * sizes.K * device::Capacity(sizes.V).columns)};
 }
 
 RulePlan::KeyGradient RulePlan::key_gradient(const std::string& name) {

@@ -31,8 +31,10 @@ class RulePlan {
   /// device::block_threads per block; none where there are no blocks. `rows`: the grid's second size.
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments,
               const std::vector<Argument>& last, uint32_t shared_bytes = 0, uint32_t rows = 1);
-  /// What scans end with: sequences, scale, key heads, heads, K, V.
-  std::vector<Argument> sized(const std::string& table = "sequences") const;
+  /// A scan of fused_recurrent, by value columns, each block some of them, or by key channels, the rows of
+  /// the state. Arguments that all end with follow: sequences, scale, key heads, heads, K, V.
+  void scan_columns(const std::string& scan, std::vector<Argument> arguments);
+  void scan_rows(const std::string& scan, std::vector<Argument> arguments);
 
   PointerArgument input(const std::string& name) const { return gated::input_or_null(inputs, name); }
   PointerArgument output(const std::string& name) const { return gated::output_or_null(plan, name); }
@@ -50,6 +52,12 @@ class RulePlan {
   /// Where the gates' gradient goes: the output, or a workspace [token, heads, K] fp32 where gates are of
   /// tokens.
   PointerArgument gate_gradient();
+  /// What gradients made token by token keep, fp32: [token, heads, V], products null where the rates have no
+  /// gradient; the state by rows at the start of every kept_tokens.
+  struct Kept {
+    PointerArgument residuals, updates, pulls, products, states;
+  };
+  Kept keep();
   /// The sums of what the two above and `products` [token, heads, V] (or null), whose sums are dbeta, have
   /// been left.
   void add_sums(const PointerArgument& products);
@@ -61,6 +69,7 @@ class RulePlan {
  private:
   void use_module(const std::string& name);
   void use_for(const std::string& source, Gates);
+  std::vector<Argument> sized() const;
   bool shares_keys() const { return sizes.HV != sizes.H; }
   bool decays() const { return !gates.buffer.empty(); }
   int64_t rows() const { return sizes.B * sizes.T * sizes.HV; }
@@ -68,18 +77,6 @@ class RulePlan {
 
   std::string module_;
 };
-
-/// A table of sequences, or of parts of them that go as sequences.
-struct SequenceTable {
-  std::string name;
-  int64_t count, kept;  ///< kept: states that rule_rows.cuh keeps of all of them
-};
-/// What the gradients by key channels start from (rule_rows.cuh).
-struct RuleGradients {
-  PointerArgument updates, pulls, initial_state, dfinal_state, dinitial_state;
-};
-/// Adds the launches that make dq, dk and dg, but for their sums.
-void add_key_gradients(RulePlan&, const SequenceTable&, const RuleGradients&);
 
 /// What fused_recurrent declares of S: of its decay, its product with it, the update from what is read.
 Arithmetic recurrent_arithmetic(const ResolvedCase&);
