@@ -356,14 +356,15 @@ class Lines {
   std::map<Column, Key> copies_;  ///< what made the value
 };
 
-/// Of the line an assignment of what it makes: what would have made more of it may be lacking there.
+/// Right behind the line an assignment of what it makes: what would make more of it may be lacking there.
 std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
+  constexpr int kBehind = 2;
   const auto known = lines.assigned.find(static_cast<size_t>(line - lines.all.data()));
   if (known == lines.assigned.end()) return std::nullopt;
   for (const size_t at : known->second) {
     const ChainLink& copy = lines.all[at].at;
-    const bool same_function = copy.where.file == line->at.where.file &&
-                               copy.where.line != line->at.where.line &&
+    const int behind = copy.where.line - line->at.where.line;
+    const bool same_function = copy.where.file == line->at.where.file && behind > 0 && behind <= kBehind &&
                                copy.where.frames.size() == line->at.where.frames.size();
     const bool assigns = copy.text.find('=') != std::string::npos && copy.text.find('(') == std::string::npos;
     if (same_function && assigns)

@@ -59,9 +59,8 @@ std::vector<SuspectLine> lines_of_rounding(const Kernel& kernel, const Program& 
                        source, "compiled without optimisation, ");
     } catch (const CannotCompile&) {  // then the optimised program is asked alone
     }
-  for (size_t i = 0; i < kLinesNamed; ++i)
-    for (const auto* of : {&optimised, static_cast<const std::vector<SuspectLine>*>(&plain)})
-      if (i < of->size()) add((*of)[i]);
+  for (const SuspectLine& line : optimised) add(line);
+  for (const SuspectLine& line : plain) add(line);
   if (lines.size() > kLinesNamed) lines.resize(kLinesNamed);
   return lines;
 }

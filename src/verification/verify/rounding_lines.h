@@ -9,8 +9,8 @@
 
 namespace assay {
 
-/// The lines whose roundings make most of the errors, of the program and of the same compiled without
-/// optimisation in turn: where a value is rounded twice the optimised one may stand at the later place alone.
+/// The lines whose roundings make most of the errors, and behind those of the program, where they are few,
+/// those of the same without optimisation: a value that is rounded twice may stand at the later place alone.
 std::vector<SuspectLine> lines_of_rounding(const Kernel&, const Program&, const TensorMap& inputs,
                                            const VerifyOptions&, const Verification&);
 

@@ -21,7 +21,7 @@ constexpr double kOfRoundings = 8;
 /// Elements of a case that is moved element by element in a second or two.
 constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
 /// Where fewer elements are wrong almost any value behind them explains it: another case may tell more.
-constexpr int64_t kEnoughWrong = 8;
+constexpr int64_t kEnoughWrong = 4;
 
 double rms_of(const std::vector<double>& values) {
   double squares = 0;
