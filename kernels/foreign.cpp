@@ -234,7 +234,7 @@ void check_composed(const ForeignKernel& foreign, const LaunchEntry& launch, con
     const bool lacking = std::any_of(argument.tensors.begin(), argument.tensors.end(),
                                      [&](const auto& name) { return stands_absent(foreign, name, sample); });
     if (argument.kind != Kind::composed || lacking) continue;
-    const size_t made = composed_argument(foreign, argument, sample, scope).bytes.size();
+    const auto made = static_cast<int64_t>(composed_argument(foreign, argument, sample, scope).bytes.size());
     if (made != entry.parameters[i].bytes)
       throw BadInput(fmt::format("{}: {} bytes for the parameter {} of {}, which has {}",
                                  foreign.plan.at(argument.where), made, entry.parameters[i].name, entry.name,

@@ -173,7 +173,7 @@ TEST_F(CompilePtx, GivesTheInstructionsThatCudasOwnHeaderGives) {
 }
 
 TEST_F(CompilePtx, CompilesASourceThatUsesMoreOfCudaWithAllOfItsHeader) {
-  for (const std::string& use : {"__popc(u[0])", "max(u[0], u[1])", "__shfl_xor_sync(~0u, u64[0], 1)"}) {
+  for (const std::string use : {"__popc(u[0])", "max(u[0], u[1])", "__shfl_xor_sync(~0u, u64[0], 1)"}) {
     SourceTree tree = sources;
     const std::string text =
         "extern \"C\" __global__ void f(unsigned int* u, unsigned long long* u64) { u64[2] = " + use +
