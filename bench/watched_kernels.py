@@ -12,7 +12,8 @@ needs PyTorch, Triton and assay; FOLDER holds a module `rows` with the kernels o
 and --ours measures this project's own, named, by that program. Each row has a process without the watch and one with it, as `assay watch -- python` starts it: the library is loaded before
 the CUDA runtime, and Triton compiles inside `assay.watch()`. All prepare side by side, since compiling takes longest, and measure one
 after the other; what is not ready after --limit seconds is left out. Times are the profiler's, of that kernel alone (of ours, of
-all launches of a direction); outputs are compared bit for bit after the first step (of ours, by `watch_births`).
+all launches of a direction); outputs are compared bit for bit after the first step (of ours, by `watch_births`). They may differ where PTX leaves contraction to
+the compiler (`mul.f32`, `add.f32` without rounding): how far, is told.
 """
 import argparse
 import contextlib
@@ -24,9 +25,11 @@ import json
 import math
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -36,7 +39,7 @@ def digest(tensors):
 
     made = hashlib.sha256()
     for tensor in tensors:
-        made.update(tensor.contiguous().view(torch.uint8).cpu().numpy().tobytes())
+        made.update(tensor.reshape(-1).view(torch.uint8).cpu().numpy().tobytes())
     return made.hexdigest()
 
 
@@ -74,6 +77,9 @@ def measure(o):
         torch.cuda.synchronize()
         made = {"digest": digest(outputs), "device": torch.cuda.get_device_name(), "torch": torch.__version__}
         made["finite"] = all(bool(torch.isfinite(tensor).all()) for tensor in outputs if tensor.is_floating_point())
+        if o.dump:
+            torch.save([tensor.cpu() for tensor in outputs], dump_of(o.dump, o.name[0], o.mode))
+        microseconds(step, part, 1)  # the profiler takes seconds to begin
         print("READY", flush=True)
         sys.stdin.readline()
         made["us"] = microseconds(step, part, o.steps)
@@ -83,13 +89,25 @@ def measure(o):
     print("RESULT " + json.dumps(made), flush=True)
 
 
+def dump_of(folder, name, mode):
+    return os.path.join(folder, hashlib.sha256(name.encode()).hexdigest()[:16] + "." + mode)
+
+
+def difference(folder, name):
+    """The largest difference of outputs, as a share of their largest number."""
+    import torch
+
+    plain, watched = (torch.load(dump_of(folder, name, mode)) for mode in ("plain", "watch"))
+    return max(float((a.double() - b.double()).abs().max() / a.double().abs().max()) for a, b in zip(plain, watched))
+
+
 def environment_of(o, mode):
     watched = {"LD_PRELOAD": os.path.abspath(o.library), "ASSAY_WATCH": "{}"}
     return os.environ | (watched if mode == "watch" else {})
 
 
 def begun(o, name, mode):
-    words = [sys.executable, __file__, o.folder, name, "--mode", mode, "--steps", str(o.steps)]
+    words = [sys.executable, __file__, o.folder, name, "--mode", mode, "--steps", str(o.steps), "--dump", o.dump]
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment_of(o, mode))
 
 
@@ -137,7 +155,8 @@ def results_of(o, names):
 
 def ours_begun(o, mode, names, **more):
     """At the same addresses each time, so that the driver finds in its cache what it compiled of the same watched text."""
-    return subprocess.Popen(["setarch", "-R", o.ours, *names], env=environment_of(o, mode), text=True, **more)
+    same_addresses = ["setarch", "-R"] if shutil.which("setarch") else []
+    return subprocess.Popen([*same_addresses, o.ours, *names], env=environment_of(o, mode), text=True, **more)
 
 
 def ours(o, mode):
@@ -165,7 +184,7 @@ def tell(o):
         if not plain or not watched:
             print(f"{name:44} did not run {'plain' if not plain else 'with the watch'}")
             continue
-        bits = "same" if plain["digest"] == watched["digest"] else "DIFFER"
+        bits = "same" if plain["digest"] == watched["digest"] else f"differ by {difference(o.dump, name):.1e}"
         bits += "" if plain["finite"] else ", not finite"
         factors[name] = told(name, plain["us"], watched["us"], f"{bits}, {watched['births']} births")
         for line in watched["unwatched"]:
@@ -192,8 +211,12 @@ def main():
     parser.add_argument("--ours", help="kernel_speed_bench")
     parser.add_argument("--ours-name", nargs="*", default=["gla.chunk"], help="kernels that it measures")
     parser.add_argument("--json")
+    parser.add_argument("--dump", default="", help=argparse.SUPPRESS)
     o = parser.parse_args()
-    tell(o) if o.mode == "all" else measure(o)
+    if o.mode != "all":
+        return measure(o)
+    with tempfile.TemporaryDirectory() as o.dump:
+        tell(o)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/source_place.h"
+#include "src/base/ptx/fatbin.h"
 #include "src/base/watch/birth_json.h"
+#include "src/base/watch/own_registers.h"
 #include "src/preload/fat_binary.h"
 
 namespace assay::preload {
@@ -34,6 +37,41 @@ bool driver_marks_cold() {
     return ask && ask(&version) == 0 && version >= 13000;
   }();
   return known;
+}
+
+/// What machine code in the same fat binary says of the entries: it was compiled of the same text.
+std::map<std::string, int> registers_beside(std::string_view fat_binary) {
+  std::map<std::string, int> most;
+  try {
+    for (const std::string& code : ptx::embedded_machine_code(fat_binary, "fat binary"))
+      for (const auto& [entry, registers] : watch::registers_of(code))
+        most[entry] = std::max(most[entry], registers);
+  } catch (const BadInput&) {
+    most.clear();
+  }
+  return most;
+}
+
+/// What the driver's compiler gives the entries of a text, in the context that it is loaded in: it is
+/// compiled once more for that. Empty without such a driver.
+std::map<std::string, int> registers_when_compiled(const char* text) {
+  if (!driver_marks_cold()) return {};
+  constexpr int kPtx = 1;  // CU_JIT_INPUT_PTX
+  const auto create =
+      reinterpret_cast<int (*)(unsigned, void*, void*, void**)>(next_function("cuLinkCreate_v2"));
+  const auto add = reinterpret_cast<int (*)(void*, int, void*, size_t, const char*, unsigned, void*, void*)>(
+      next_function("cuLinkAddData_v2"));
+  const auto complete = reinterpret_cast<int (*)(void*, void**, size_t*)>(next_function("cuLinkComplete"));
+  const auto destroy = reinterpret_cast<int (*)(void*)>(next_function("cuLinkDestroy"));
+  void *state = nullptr, *cubin = nullptr;
+  size_t bytes = 0;
+  if (!create || !add || !complete || !destroy || create(0, nullptr, nullptr, &state) != 0) return {};
+  std::map<std::string, int> found;
+  if (add(state, kPtx, const_cast<char*>(text), std::strlen(text) + 1, "module", 0, nullptr, nullptr) == 0 &&
+      complete(state, &cubin, &bytes) == 0)
+    found = watch::registers_of({static_cast<const char*>(cubin), bytes});
+  destroy(state);
+  return found;
 }
 
 bool is_ptx(const char* text) {
@@ -69,13 +107,15 @@ WatchedProcess::~WatchedProcess() {
 }
 
 std::string WatchedProcess::watched(const std::string& text, const std::string& path, bool marks_cold,
-                                    int own_registers) {
+                                    int own_registers,
+                                    const std::map<std::string, int>& registers_of_entries) {
   const std::lock_guard lock(mutex_);
   if (!buffer_) return text;
   try {
     auto parsed = std::make_shared<ptx::Module>(ptx::parse_functions(text, path));
     watch::WatchOptions options = watch_;
     options.marks_cold_code = marks_cold, options.own_registers = own_registers;
+    options.registers_of_entries = registers_of_entries;
     watch::WatchedText made = watch::rewritten(text, *parsed, options, sites_);
     const auto more = static_cast<int32_t>(made.sites.size());
     const size_t bytes = watch::buffer_bytes(static_cast<uint64_t>(sites_ + more));
@@ -97,9 +137,10 @@ std::string WatchedProcess::watched(const std::string& text, const std::string& 
 
 const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
-  if (fat_binary_bytes(image)) {
+  if (const size_t bytes = fat_binary_bytes(image)) {
+    const std::map<std::string, int> registers = registers_beside({static_cast<const char*>(image), bytes});
     std::vector<std::byte> made = with_texts(image, [&](const std::string& text, const std::string& path) {
-      return watched(text, path, driver_marks_cold());
+      return watched(text, path, driver_marks_cold(), 0, registers);
     });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
@@ -107,7 +148,7 @@ const void* WatchedProcess::watched_image(const void* image) {
   }
   const char* const text = static_cast<const char*>(image);
   if (!is_ptx(text)) return ++left_out_, nullptr;
-  std::string made = watched(text, "module", driver_marks_cold());
+  std::string made = watched(text, "module", driver_marks_cold(), 0, registers_when_compiled(text));
   const std::lock_guard lock(mutex_);
   return texts_.emplace_back(std::move(made)).c_str();
 }

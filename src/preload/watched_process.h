@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,7 +26,7 @@ class WatchedProcess {
   /// PTX text as the device is to get it; the text itself where it cannot be watched. `marks_cold`
   /// and `own_registers` are of WatchOptions.
   std::string watched(const std::string& text, const std::string& path, bool marks_cold,
-                      int own_registers = 0);
+                      int own_registers = 0, const std::map<std::string, int>& registers_of_entries = {});
   /// An image as cuModuleLoadData takes it: PTX text or a fat binary; null: it goes on as it is.
   const void* watched_image(const void* image);
   /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its PTX

@@ -67,6 +67,20 @@ TEST(Fatbin, TextsAreTheSameHoweverTheyArePacked) {
   }
 }
 
+// A text's entry with another kind is machine code, packed as it was.
+TEST(Fatbin, MachineCodeIsUnpackedAsTextsAre) {
+  const std::string text = embedded_texts(container("plain"), "k")[0].text;
+  for (const std::string name : {"plain", "lz4", "zstd"}) {
+    std::string bytes = container(name);
+    EXPECT_TRUE(embedded_machine_code(bytes, "k").empty()) << name;
+    bytes[16] = 2;  // of the first entry, behind the header
+    const std::vector<std::string> code = embedded_machine_code(bytes, "k");
+    ASSERT_EQ(code.size(), 1u) << name;
+    EXPECT_EQ(code[0].substr(0, text.size()), text) << name;
+    EXPECT_EQ(embedded_texts(bytes, "k").size(), 1u) << name;
+  }
+}
+
 TEST(Fatbin, ObjectsHoldSeveral) {
   const std::vector<EmbeddedText> texts = embedded_texts(in_an_object(container("zstd")), "k.o");
   ASSERT_EQ(texts.size(), 4u);

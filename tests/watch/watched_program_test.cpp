@@ -133,7 +133,8 @@ TEST(WatchedProgram, LongEntriesAskForRegisters) {
   EXPECT_EQ(made(".reqntid 64\n", {}).find(".minnctapersm"), std::string::npos);
 }
 
-// 65536 registers of a multiprocessor, half of the blocks that the text as it is would have there.
+// 65536 registers of a multiprocessor, half of the blocks that the text as it is would have there; three
+// quarters of those with few registers.
 TEST(WatchedProgram, EntriesWhoseRegistersAreKnownLeaveRoomForHalfTheBlocks) {
   WatchOptions cold;
   cold.marks_cold_code = true;
@@ -148,11 +149,33 @@ TEST(WatchedProgram, EntriesWhoseRegistersAreKnownLeaveRoomForHalfTheBlocks) {
   EXPECT_EQ(directive(".reqntid 128\n", 64), ".maxnreg 128\n");  // 8 blocks, 4
   EXPECT_EQ(directive(".reqntid 128\n", 70), ".maxnreg 128\n");  // 7 blocks, 4
   EXPECT_EQ(directive(".maxntid 128\n", 93), ".maxnreg 168\n");  // 5 blocks, 3
-  EXPECT_EQ(directive(".reqntid 128\n", 16), ".maxnreg 64\n");   // 16 blocks by its 2048 threads, 8
-  EXPECT_EQ(directive(".reqntid 32\n", 16), ".maxnreg 128\n");   // 32 blocks, 16
+  EXPECT_EQ(directive(".reqntid 128\n", 16), ".maxnreg 40\n");   // 16 blocks by its 2048 threads, 12
+  EXPECT_EQ(directive(".reqntid 256\n", 40), ".maxnreg 48\n");   // 6 blocks, 5
+  EXPECT_EQ(directive(".reqntid 256\n", 41), ".maxnreg 80\n");   // 5 blocks, 3
+  EXPECT_EQ(directive(".reqntid 32\n", 16), ".maxnreg 80\n");    // 32 blocks, 24
   EXPECT_EQ(directive(".reqntid 128\n", 182), ".minnctapersm 1\n");
   EXPECT_EQ(directive(".reqntid 1024\n", 64), ".maxnreg 64\n");
   EXPECT_EQ(directive(".reqntid 128\n", 0), ".minnctapersm 1\n");
+}
+
+// Whatever it is launched with: 1024 threads have 64 registers each at most.
+TEST(WatchedProgram, EntriesOfAnyBlockFitTheBlocksTheyFitted) {
+  WatchOptions cold;
+  cold.marks_cold_code = true;
+  const auto directive = [&](int registers) {
+    const std::string text =
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\n"
+        "mul.rn.f32 %f1, %f0, %f0;\nret;\n}\n";
+    cold.registers_of_entries = {{"f", registers}, {"g", 8}};
+    const std::string made = rewritten(text, ptx::parse(text, "f.ptx"), cold).ptx;
+    const size_t at = made.find("f()\n") + 4;
+    return made.substr(at, made.find("{") - at);
+  };
+  EXPECT_EQ(directive(25), ".maxnreg 40\n");    // three quarters of 2048 threads
+  EXPECT_EQ(directive(64), ".maxnreg 64\n");    // 1024 threads
+  EXPECT_EQ(directive(100), ".maxnreg 104\n");  // 630 threads
+  EXPECT_EQ(directive(255), "");
+  EXPECT_EQ(directive(0), "");
 }
 
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {

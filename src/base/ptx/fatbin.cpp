@@ -90,10 +90,11 @@ std::optional<std::string> unpack_zstd(std::string_view packed, uint64_t size) {
 struct Found {
   std::vector<EmbeddedText> texts;
   uint64_t bytes = 0;
-  std::string machine_code;  ///< "sm_80, sm_90": of what is no PTX
+  std::string machine_code;                      ///< "sm_80, sm_90": of what is no PTX
+  std::vector<std::string>* binaries = nullptr;  ///< where machine code is collected, if it is
 };
 
-std::string text_of(const Bytes& entry, uint64_t header, uint64_t padded, Found& found) {
+std::string contents_of(const Bytes& entry, uint64_t header, uint64_t padded, Found& found) {
   const uint64_t flags = entry.at<uint64_t>(40), packed = entry.at<uint32_t>(16),
                  size = entry.at<uint64_t>(56);
   const bool is_packed = (flags & (kLz4 | kZstd)) != 0;
@@ -112,6 +113,11 @@ std::string text_of(const Bytes& entry, uint64_t header, uint64_t padded, Found&
       entry.damaged(fmt::format("a text packed with {} cannot be unpacked", flags & kZstd ? "zstd" : "LZ4"));
     text = std::move(*unpacked);
   }
+  return text;
+}
+
+std::string text_of(const Bytes& entry, uint64_t header, uint64_t padded, Found& found) {
+  const std::string text = contents_of(entry, header, padded, found);
   return text.substr(0, text.find('\0'));
 }
 
@@ -127,6 +133,8 @@ void read_fat_binary(const Bytes& entries, const std::string& path, Found& found
     if (kind == 1)
       found.texts.push_back(
           {fmt::format("{}:compute_{}", path, architecture), text_of(entry, header, padded, found)});
+    else if (found.binaries)
+      found.binaries->push_back(contents_of(entry, header, padded, found));
     else
       found.machine_code += fmt::format("{}sm_{}", found.machine_code.empty() ? "" : ", ", architecture);
     at += header + padded;
@@ -178,6 +186,11 @@ bool is_elf(std::string_view bytes) {
   return bytes.starts_with(std::string_view(ELFMAG, SELFMAG));
 }
 
+void read(std::string_view bytes, const std::string& path, Found& found) {
+  const Bytes file(bytes, path);
+  is_elf(bytes) ? read_elf(file, path, found) : read_fat_binaries(file, path, found);
+}
+
 }  // namespace
 
 bool is_container(std::string_view bytes) {
@@ -186,10 +199,17 @@ bool is_container(std::string_view bytes) {
   return magic == kMagic || is_elf(bytes);
 }
 
+std::vector<std::string> embedded_machine_code(std::string_view bytes, const std::string& path) {
+  std::vector<std::string> binaries;
+  Found found;
+  found.binaries = &binaries;
+  read(bytes, path, found);
+  return binaries;
+}
+
 std::vector<EmbeddedText> embedded_texts(std::string_view bytes, const std::string& path) {
   Found found;
-  const Bytes file(bytes, path);
-  is_elf(bytes) ? read_elf(file, path, found) : read_fat_binaries(file, path, found);
+  read(bytes, path, found);
   if (found.texts.empty())
     throw BadInput(found.machine_code.empty()
                        ? path + ": holds no device code"

@@ -19,4 +19,8 @@ bool is_container(std::string_view bytes);
 /// used.
 std::vector<EmbeddedText> embedded_texts(std::string_view bytes, const std::string& path);
 
+/// The machine code of a container beside its texts (ELF files), unpacked. Throws BadInput where it is
+/// damaged.
+std::vector<std::string> embedded_machine_code(std::string_view bytes, const std::string& path);
+
 }  // namespace assay::ptx

@@ -7,21 +7,49 @@
 #include <cmath>
 
 namespace assay::watch {
+namespace {
 
-/// PTX ISA, "Performance-Tuning Directives"; a multiprocessor of sm_70 to sm_100 has 65536 registers, which
-/// threads are given by eights, and holds 32 blocks and 2048 threads at most.
+// PTX ISA, "Performance-Tuning Directives"; a multiprocessor of sm_70 to sm_100 has so many registers, which
+// threads are given by eights, and holds so many blocks and threads at most.
+constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kMost = 255, kLargestBlock = 1024;
+/// What waits for memory has few registers and wants many blocks; its code aside is spilled then, and hardly
+/// what runs.
+constexpr int kFewRegisters = 40;
+constexpr double kBlocksOfFew = 0.75;
+
+int own_registers_of(const ptx::Function& entry, const WatchOptions& options) {
+  const auto named = options.registers_of_entries.find(entry.name);
+  const int own = named == options.registers_of_entries.end() ? options.own_registers : named->second;
+  return (own + 7) / 8 * 8;
+}
+
+int registers_for(double threads) {
+  return static_cast<int>(kRegisters / threads) / 8 * 8;
+}
+
+}  // namespace
+
 std::string registers_directive(const ptx::Function& entry, std::string_view directives,
                                 const WatchOptions& options) {
-  constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kMost = 255;
   const auto names = [&](const char* directive) { return directives.find(directive) != directives.npos; };
-  if (!(names(".reqntid") || names(".maxntid")) || names(".minnctapersm") || names(".maxnreg")) return "";
+  if (names(".minnctapersm") || names(".maxnreg") || !entry.entry) return "";
+  const bool states_threads = names(".reqntid") || names(".maxntid");
   const std::array<int32_t, 3>& block = entry.required_block;
-  const int threads = block[0] > 0 ? block[0] * block[1] * block[2] : entry.max_threads;
-  if (threads <= 0 || options.own_registers <= 0) return ".minnctapersm 1\n";
-  const int own = (options.own_registers + 7) / 8 * 8,
-            blocks = std::min({kRegisters / (threads * own), kThreads / threads, kBlocks});
-  const int kept = std::max(1, static_cast<int>(std::ceil(options.kept_blocks * blocks)));
-  const int most = kRegisters / (threads * kept) / 8 * 8;
+  const int threads = !states_threads ? 0 : block[0] > 0 ? block[0] * block[1] * block[2] : entry.max_threads;
+  const int own = own_registers_of(entry, options);
+  const double share =
+      own <= kFewRegisters ? std::max(kBlocksOfFew, options.kept_blocks) : options.kept_blocks;
+  if (threads <= 0 || own <= 0) {
+    if (own <= 0) return states_threads ? ".minnctapersm 1\n" : "";
+    // Whatever block it is launched with has to fit as it did.
+    const double resident = std::min(kThreads, kRegisters / own),
+                 fits = std::min(kLargestBlock, kRegisters / own);
+    const int most = std::min(registers_for(share * resident), registers_for(fits));
+    return most > kMost ? "" : fmt::format(".maxnreg {}\n", most);
+  }
+  const int blocks = std::min({kRegisters / (threads * own), kThreads / threads, kBlocks});
+  const int kept = std::max(1, static_cast<int>(std::ceil(share * blocks)));
+  const int most = registers_for(static_cast<double>(threads) * kept);
   return most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most);
 }
 

@@ -7,6 +7,7 @@
 // than the program keeps by itself. Whole warps go there and come back together.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,8 @@ struct WatchOptions {
   /// many that kept_blocks of the blocks that a multiprocessor would hold still fit: what does not is
   /// spilled, mostly by the code aside. Else what fits one block: long ones are given 32 without a word.
   int own_registers = 0;
-  double kept_blocks = 0.5;  ///< a share
+  std::map<std::string, int> registers_of_entries;  ///< the same of those that are named
+  double kept_blocks = 0.5;                         ///< a share
   uint64_t buffer_address =
       0;  ///< what the variable kBufferVariable begins with; 0: who loads the text sets it
 };
