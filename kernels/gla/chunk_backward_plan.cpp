@@ -39,10 +39,12 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
   };
   const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0},
       q = input(kernel.query), k = input("k"), v = input("v"), g = input(kernel.gate), d_o = input("do");
-  launch(fmt::format("scans_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
-         {{q, k, v, g, d_o, input("initial_state"), input("dfinal_state"), gradient("initial_state"), states,
-           adjoint_operands, adjoints, of_sequences, scale}});
-  plan.launches.back().grid[1] = 2;
+  if (blocks > 0)
+    launch(fmt::format("states_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
+           {{k, v, g, input("initial_state"), states, of_sequences}});
+  launch(fmt::format("adjoints_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
+         {{q, d_o, g, input("dfinal_state"), gradient("initial_state"), adjoint_operands, adjoints,
+           of_sequences, scale}});
   if (blocks == 0) return;
   launch("values", blocks, layout.output_shared(),
          {{q, k, d_o, g}, bonus, {adjoint_operands, gradient("v"), of_chunks, scale}});

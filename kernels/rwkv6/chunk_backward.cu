@@ -1,6 +1,6 @@
 // rwkv6.chunk, backward: the launches of gla.chunk (../gla/chunk_backward.cu) with an exclusive readout, then
-// the sum of du over chunks: rwkv6_chunk_scans_C, rwkv6_chunk_values, rwkv6_chunk_keys, rwkv6_bonus_total
-// (bonus_total.cuh). Built once per pair of formats:
+// the sum of du over chunks: rwkv6_chunk_states_C, rwkv6_chunk_adjoints_C, rwkv6_chunk_values,
+// rwkv6_chunk_keys, rwkv6_bonus_total (bonus_total.cuh). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, do, dr, dk, dv, du) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, k, w, dr, dk, dw [token, H, K]; v, do, dv [token, H, V]; u, du [H, K]
 //   bonus_sums: workspace [chunk][H][K] fp32; all else, grids and `vector` as there

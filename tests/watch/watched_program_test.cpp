@@ -133,8 +133,7 @@ TEST(WatchedProgram, LongEntriesAskForRegisters) {
   EXPECT_EQ(made(".reqntid 64\n", {}).find(".minnctapersm"), std::string::npos);
 }
 
-// 65536 registers of a multiprocessor, half of the blocks that the text as it is would have there; three
-// quarters of those with few registers.
+// 65536 registers of a multiprocessor, half of the blocks that the text as it is would have there.
 TEST(WatchedProgram, EntriesWhoseRegistersAreKnownLeaveRoomForHalfTheBlocks) {
   WatchOptions cold;
   cold.marks_cold_code = true;
@@ -149,10 +148,8 @@ TEST(WatchedProgram, EntriesWhoseRegistersAreKnownLeaveRoomForHalfTheBlocks) {
   EXPECT_EQ(directive(".reqntid 128\n", 64), ".maxnreg 128\n");  // 8 blocks, 4
   EXPECT_EQ(directive(".reqntid 128\n", 70), ".maxnreg 128\n");  // 7 blocks, 4
   EXPECT_EQ(directive(".maxntid 128\n", 93), ".maxnreg 168\n");  // 5 blocks, 3
-  EXPECT_EQ(directive(".reqntid 128\n", 16), ".maxnreg 40\n");   // 16 blocks by its 2048 threads, 12
-  EXPECT_EQ(directive(".reqntid 256\n", 40), ".maxnreg 48\n");   // 6 blocks, 5
-  EXPECT_EQ(directive(".reqntid 256\n", 41), ".maxnreg 80\n");   // 5 blocks, 3
-  EXPECT_EQ(directive(".reqntid 32\n", 16), ".maxnreg 80\n");    // 32 blocks, 24
+  EXPECT_EQ(directive(".reqntid 128\n", 16), ".maxnreg 64\n");   // 16 blocks by its 2048 threads, 8
+  EXPECT_EQ(directive(".reqntid 32\n", 16), ".maxnreg 128\n");   // 32 blocks, 16
   EXPECT_EQ(directive(".reqntid 128\n", 182), ".minnctapersm 1\n");
   EXPECT_EQ(directive(".reqntid 1024\n", 64), ".maxnreg 64\n");
   EXPECT_EQ(directive(".reqntid 128\n", 0), ".minnctapersm 1\n");

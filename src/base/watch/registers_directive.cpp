@@ -12,8 +12,9 @@ namespace {
 // PTX ISA, "Performance-Tuning Directives"; a multiprocessor of sm_70 to sm_100 has so many registers, which
 // threads are given by eights, and holds so many blocks and threads at most.
 constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kMost = 255, kLargestBlock = 1024;
-/// What waits for memory has few registers and wants many blocks; its code aside is spilled then, and hardly
-/// what runs.
+/// CUDA's kernels of few registers wait for memory and want many blocks: their code aside is spilled then,
+/// and hardly what runs. Triton's, which state their threads, hold whole rows: there what runs is spilled,
+/// too.
 constexpr int kFewRegisters = 40;
 constexpr double kBlocksOfFew = 0.75;
 
@@ -37,10 +38,10 @@ std::string registers_directive(const ptx::Function& entry, std::string_view dir
   const std::array<int32_t, 3>& block = entry.required_block;
   const int threads = !states_threads ? 0 : block[0] > 0 ? block[0] * block[1] * block[2] : entry.max_threads;
   const int own = own_registers_of(entry, options);
-  const double share =
-      own <= kFewRegisters ? std::max(kBlocksOfFew, options.kept_blocks) : options.kept_blocks;
   if (threads <= 0 || own <= 0) {
     if (own <= 0) return states_threads ? ".minnctapersm 1\n" : "";
+    const double share =
+        own <= kFewRegisters ? std::max(kBlocksOfFew, options.kept_blocks) : options.kept_blocks;
     // Whatever block it is launched with has to fit as it did.
     const double resident = std::min(kThreads, kRegisters / own),
                  fits = std::min(kLargestBlock, kRegisters / own);
@@ -48,7 +49,7 @@ std::string registers_directive(const ptx::Function& entry, std::string_view dir
     return most > kMost ? "" : fmt::format(".maxnreg {}\n", most);
   }
   const int blocks = std::min({kRegisters / (threads * own), kThreads / threads, kBlocks});
-  const int kept = std::max(1, static_cast<int>(std::ceil(share * blocks)));
+  const int kept = std::max(1, static_cast<int>(std::ceil(options.kept_blocks * blocks)));
   const int most = registers_for(static_cast<double>(threads) * kept);
   return most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most);
 }

@@ -159,8 +159,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   accumulators_.emit(test_code);
   const std::string found = test(test_code), back = name + "_back", away = name + "_born";
   const std::string any = vote(found, test_code);
-  test_code.line(
-      fmt::format("@{}{} bra{} {}", inside ? "!" : "", any, whole_warp_ ? ".uni" : "", inside ? back : away));
+  test_code.line(fmt::format("@{}{} bra.uni {}", inside ? "!" : "", any, inside ? back : away));
   Code& code = inside ? test_code : aside;
   const int64_t before = code.instructions;
   if (!inside) code.label(away);
@@ -176,7 +175,7 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   for (const Item& item : items_)
     for (const Part& result : item.results) note_accumulator(result, code);
   if (!items_.empty()) note(name, code);
-  if (whole_warp_) code.line(fmt::format("bar.warp.sync {}", lanes_));
+  code.line(fmt::format("bar.warp.sync {}", lanes_));
   if (!inside) code.line("bra.uni " + back);
   if (inside) {
     aside.instructions += code.instructions - before;
@@ -187,13 +186,11 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   clear();
 }
 
-/// Whether any lane of the warp has something that is not finite, where whole warps go aside; else whether
-/// the lane has: it goes there alone, and no lane need be asked for.
+/// Whether any lane of those that are here has something that is not finite.
 std::string Segment::vote(const std::string& found, Code& code) {
-  if (!whole_warp_) return found;
   lanes_ = added(AddedRegisters::Class::word);
   const std::string any = added(AddedRegisters::Class::predicate);
-  code.line(fmt::format("mov.b32 {}, -1", lanes_));
+  code.line(whole_warp_ ? fmt::format("mov.b32 {}, -1", lanes_) : fmt::format("activemask.b32 {}", lanes_));
   code.line(fmt::format("vote.sync.any.pred {}, {}, {}", any, found, lanes_));
   return any;
 }
@@ -201,7 +198,7 @@ std::string Segment::vote(const std::string& found, Code& code) {
 void Segment::branch(const std::string& name, Code& code) {
   cover();
   const std::string any = vote(test(code), code);
-  code.line(fmt::format("@{} bra{} {}_born", any, whole_warp_ ? ".uni" : "", name));
+  code.line(fmt::format("@{} bra.uni {}_born", any, name));
   code.label(name + "_back");
   mark_frequency(1'000'000, code);
   clear();
