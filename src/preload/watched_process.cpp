@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -78,10 +79,31 @@ bool is_ptx(const char* text) {
   return std::strncmp(text, "//", 2) == 0 || std::strncmp(text, ".version", 8) == 0 || text[0] == '\n';
 }
 
+int keep_name(dl_phdr_info* object, size_t, void* names) {
+  static_cast<std::vector<std::string>*>(names)->push_back(object->dlpi_name);
+  return 0;
+}
+
+/// Of a library that is loaded for another alone (RTLD_LOCAL), as a Python extension's own runtime is.
+void* locally_loaded(const char* name) {
+  Dl_info own{}, other{};
+  dladdr(reinterpret_cast<void*>(&next_function), &own);
+  std::vector<std::string> objects;
+  dl_iterate_phdr(keep_name, &objects);
+  for (const std::string& object : objects) {
+    void* const handle = object.empty() ? nullptr : dlopen(object.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    void* const found = handle ? dlsym(handle, name) : nullptr;
+    if (handle) dlclose(handle);  // it stays for whom it was loaded
+    if (found && dladdr(found, &other) != 0 && other.dli_fbase != own.dli_fbase) return found;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void* next_function(const char* name) {
   if (void* const found = dlsym(RTLD_NEXT, name)) return found;
+  if (void* const found = locally_loaded(name)) return found;
   static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   return driver ? dlsym(driver, name) : nullptr;
 }

@@ -1,6 +1,7 @@
 // assay watch -- PROGRAM: a program of the CUDA runtime, compiled by nvcc, with the stand-in for the GPU.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -46,6 +47,17 @@ TEST(WatchProgram, SaysNothingOfWhatComesIn) {
     EXPECT_EQ(ran.status, 0) << what << ran.out << ran.err;
     EXPECT_EQ(json::parse(read_file(here / "w.json")).at("births").size(), 0u) << what;
   }
+}
+
+// With --on cuda nothing stands in for the driver's library, so that the runtime must be found where it is.
+TEST(WatchProgram, TakesARuntimeThatIsLoadedForOneLibraryAlone) {
+  const ScratchFolder here;
+  setenv("ASSAY_RUN", R"({"checks":"none"})", 1);
+  const Ran ran = run_assay(
+      "watch --on cuda --json w.json -- " ASSAY_LOADS_LOCALLY " " ASSAY_BIRTHS_LIBRARY " births", here);
+  unsetenv("ASSAY_RUN");
+  EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+  EXPECT_EQ(json::parse(read_file(here / "w.json")).at("births").size(), 3u) << ran.out;
 }
 
 // As on a GPU with --on cuda: the driver's functions, in front of them the watch.
