@@ -50,11 +50,17 @@ struct MutateCommand {
   /// The survivors of an earlier run.
   void read_again() {
     const nlohmann::json run = read_result(again);
-    if (run.value("kernel", "") != own.kernel().name || !run.contains("mutants"))
+    const auto fails = [&] {
       throw BadInput(fmt::format("--again {}: no result of assay mutate {}", again, own.kernel().name));
-    for (const nlohmann::json& mutant : run.at("mutants"))
-      if (mutant.at("outcome") == name_of(MutantOutcome::survived))
-        options.again.emplace(mutant.at("id"), mutant.at("original"));
+    };
+    try {
+      if (run.at("kernel") != own.kernel().name) fails();
+      for (const nlohmann::json& mutant : run.at("mutants"))
+        if (mutant.at("outcome") == name_of(MutantOutcome::survived))
+          options.again.emplace(mutant.at("id"), mutant.at("original"));
+    } catch (const nlohmann::json::exception&) {
+      fails();
+    }
     if (options.again.empty()) throw BadInput(fmt::format("--again {}: none survived in it", again));
   }
 

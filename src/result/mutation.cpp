@@ -15,7 +15,7 @@ int64_t count_of(const MutationRun& run, MutantOutcome outcome) {
 double score_of(const MutationRun& run) {
   const double killed = static_cast<double>(count_of(run, MutantOutcome::killed)),
                survived = static_cast<double>(count_of(run, MutantOutcome::survived));
-  return killed + survived == 0 ? 100 : 100 * killed / (killed + survived);
+  return killed + survived == 0 ? 0 : 100 * killed / (killed + survived);
 }
 
 std::vector<MutationCount> counts_by_change(const MutationRun& run) {

@@ -84,7 +84,7 @@ struct MutationRun {
 };
 
 int64_t count_of(const MutationRun&, MutantOutcome);
-/// Killed of killed and survived, in percent; 100 where there are none.
+/// Killed of killed and survived, in percent; 0 where there are none.
 double score_of(const MutationRun&);
 /// By operator, those that occur.
 std::vector<MutationCount> counts_by_change(const MutationRun&);
@@ -108,7 +108,8 @@ void fields(Io& io, MutationRun& x) {
   io.made("equivalent", [&] { return count_of(x, MutantOutcome::equivalent); });
   io.made("survived", [&] { return count_of(x, MutantOutcome::survived); });
   io.made(
-      "score", [&] { return score_of(x); }, "killed of killed and survived, in percent");
+      "score", [&] { return score_of(x); },
+      "killed of killed and survived, in percent; 0 where there are none");
   io.made("changes", [&] { return counts_by_change(x); });
   ASSAY_FIELD(mutants);
 }

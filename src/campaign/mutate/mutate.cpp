@@ -36,6 +36,8 @@ constexpr double kStart = 3e5;
 constexpr double kLate = 0.1;
 /// Cases above this are too long for the properties' several runs.
 constexpr uint64_t kMostForProperties = 4'000'000;
+/// Shares of a limited time until which cases of the table are made, and other candidates tried.
+constexpr double kTimeOfTable = 0.3, kTimeOfCases = 0.45;
 
 std::vector<Direction> directions_asked(const Kernel& kernel, const std::vector<Direction>& asked) {
   std::vector<Direction> own = directions_of(kernel);
@@ -139,6 +141,11 @@ class Campaign {
     keep_telling(candidates);
     sizes_ = std::move(candidates);
     if (budget_.over()) return;
+    const auto unmade = static_cast<int64_t>(
+        std::erase_if(cases_, [](const CleanCase& clean) { return clean.token.empty(); }));
+    if (unmade + unseen_ > 0)
+      run_.set_aside.push_back(fmt::format(
+          "{} of the table's cases and {} candidates, which --time left no time for", unmade, unseen_));
     for (const CleanCase& clean : cases_)
       if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
     std::erase_if(cases_, [](const CleanCase& clean) { return !clean.fault.empty(); });
@@ -156,7 +163,7 @@ class Campaign {
     std::mutex mutex;
     int64_t done = 0;
     parallel_for(static_cast<int64_t>(wanted.size()), options_.jobs, [&](int64_t i) {
-      if (budget_.over()) return;
+      if (enough_cases(kTimeOfTable)) return;
       cases_[first + static_cast<size_t>(i)] =
           make_clean_case(wanted[static_cast<size_t>(i)], kernel_, options_.machine, kMostForProperties);
       const std::scoped_lock lock(mutex);
@@ -177,10 +184,17 @@ class Campaign {
     add_cases(kept);
   }
 
-  std::vector<MutationCase> telling(const std::vector<MutationCase>& candidates, Reach& known) const {
+  /// Has this share of a limited time gone? The rest is the mutants'.
+  bool enough_cases(double share) const {
+    return budget_.over() || (budget_.timed() && budget_.left(0) < (1 - share) * options_.time_s);
+  }
+
+  std::vector<MutationCase> telling(const std::vector<MutationCase>& candidates, Reach& known) {
     std::vector<Reach> reaches(candidates.size());
     parallel_for(static_cast<int64_t>(candidates.size()), options_.jobs, [&](int64_t i) {
-      if (!budget_.over())
+      if (enough_cases(kTimeOfCases))
+        ++unseen_;
+      else
         reaches[static_cast<size_t>(i)] =
             reach_of_case(candidates[static_cast<size_t>(i)].case_, kernel_, options_.machine);
     });
@@ -264,6 +278,7 @@ class Campaign {
   std::vector<PossibleMutant> sequence_;
   std::vector<size_t> order_of_batch_;  ///< positions of cases
   int64_t drawn_ = 0;                   ///< of all shards
+  std::atomic<int64_t> unseen_{0};      ///< candidates that there was no time for
   size_t begun_ = 0, batch_end_ = 0;    ///< in the sequence
   InOrder<MutantResult> results_;
   bool first_ = true;
