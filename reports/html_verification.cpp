@@ -1,6 +1,7 @@
 // One verification: what it comes to, what was run, then its sections.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/finding_parts.h"
@@ -49,8 +50,13 @@ bool is_at(const json& line, const json& place) {
 /// The verdict in a sentence, the named cause with its advice, the line.
 std::string lead(const json& verification) {
   const std::string verdict = text_of(verification, "verdict");
-  if (verdict == name_of(Verdict::pass))
-    return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
+  if (verdict == name_of(Verdict::pass)) {
+    const json& outputs = field_of(verification, "outputs");
+    const bool some = std::any_of(outputs.begin(), outputs.end(),
+                                  [](const json& output) { return count_of(output, "by_formula") > 0; });
+    return fmt::format("<p class=\"lead\">Every element lies within the proved bound{}.</p>\n",
+                       some ? ", or where none is finite is right by its formula" : "");
+  }
   const json& origin = field_of(verification, "origin");
   const std::string sentence = origin.is_null() ? fact_of(verification) : text_of(origin, "sentence");
   std::string out = fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p>\n",

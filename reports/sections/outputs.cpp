@@ -34,6 +34,23 @@ std::string shape_text(const json& axes) {
   return fmt::format("[{}]", out);
 }
 
+/// Has no element a finite bound? Then no error is a share of one.
+bool is_unbounded(const json& output) {
+  const int64_t by_formula = count_of(output, "by_formula");
+  return by_formula > 0 && by_formula == count_of(output, "elements");
+}
+
+/// "4096 of 4096 elements of o have no finite bound: the formula alone decides them.", of each that has such.
+std::string unbounded_text(const json& outputs) {
+  std::string text;
+  for (const json& output : outputs)
+    if (const int64_t by_formula = count_of(output, "by_formula"); by_formula > 0)
+      text += fmt::format("{}{} of {} elements of {} have no finite bound: the formula alone decides them.",
+                          text.empty() ? "" : " ", by_formula, count_of(output, "elements"),
+                          text_of(output, "name"));
+  return text;
+}
+
 std::string outputs_table(const json& outputs) {
   std::string rows;
   for (const json& output : outputs) {
@@ -44,29 +61,30 @@ std::string outputs_table(const json& outputs) {
       rows += number_cell(field_of(output, name), count_of(output, name) > 0);
     }
     for (const char* name : {"max_ratio", "max_tightness", "max_relative_bound", "max_enclosure"}) {
-      rows += number_cell(field_of(output, name));
+      rows += is_unbounded(output) ? text_cell("-") : number_cell(field_of(output, name));
     }
     rows += "</tr>\n";
   }
-  return table(
+  const std::string unbounded = unbounded_text(outputs);
+  const std::string note = unbounded.empty() ? "" : fmt::format("<p>{}</p>\n", escape_markup(unbounded));
+  const char* const caption =
       "Elements by verdict, and the largest of each measure. Ratio: error / bound. Tightness: the same with "
-      "the "
-      "rounding of the output itself removed from both. Bound: relative to the absolute companion. "
-      "Enclosure: "
-      "radius of the reference / bound.",
-      {{"output"},
-       {"shape"},
-       {"format"},
-       {"elements", true},
-       {"violation", true},
-       {"non-finite", true},
-       {"class", true},
-       {"undecided", true},
-       {"ratio", true},
-       {"tightness", true},
-       {"bound", true},
-       {"enclosure", true}},
-      rows);
+      "the rounding of the output itself removed from both. Bound: relative to the absolute companion. "
+      "Enclosure: radius of the reference / bound.";
+  return note + table(caption,
+                      {{"output"},
+                       {"shape"},
+                       {"format"},
+                       {"elements", true},
+                       {"violation", true},
+                       {"non-finite", true},
+                       {"class", true},
+                       {"undecided", true},
+                       {"ratio", true},
+                       {"tightness", true},
+                       {"bound", true},
+                       {"enclosure", true}},
+                      rows);
 }
 
 std::string worst_table(const json& worst) {
@@ -140,12 +158,17 @@ std::string outputs_markdown(const json& outputs) {
                           "max error/bound", "tightness", "enclosure/bound"},
                          2);
   for (const json& output : outputs) {
+    const auto measure = [&](const char* name) {
+      return is_unbounded(output) ? "-" : short_field(output, name);
+    };
     out += row({code(text_of(output, "name")), escape_markdown(text_of(output, "dtype")),
                 short_field(output, "elements"), short_field(output, "violation"),
                 short_field(output, "nonfinite"), short_field(output, "wrong_class"),
-                short_field(output, "undecided"), short_field(output, "max_ratio"),
-                short_field(output, "max_tightness"), short_field(output, "max_enclosure")});
+                short_field(output, "undecided"), measure("max_ratio"), measure("max_tightness"),
+                measure("max_enclosure")});
   }
+  if (const std::string unbounded = unbounded_text(outputs); !unbounded.empty())
+    out += "\n" + escape_markdown(unbounded) + "\n";
   out += "\n" + head({"worst element", "got", "expected", "bound", "error/bound"}, 1);
   for (const json& output : outputs) {
     const json& worst = field_of(output, "worst");
@@ -173,10 +196,12 @@ void print_outputs(const Console& console, const Verification& v, size_t) {
   const auto add = [&](const OutputComparison& o, const char* of) {
     std::vector<std::string> shape;
     for (const Axis& axis : o.axes) shape.push_back(fmt::format("{}={}", axis.name, axis.size));
+    const bool unbounded = o.by_formula > 0 && o.by_formula == o.elements;
     rows.push_back({o.name + of, fmt::format("[{}] {}", fmt::join(shape, ","), format(o.dtype).name),
                     std::to_string(o.elements), std::to_string(o.ok), std::to_string(o.violation),
                     std::to_string(o.nonfinite), std::to_string(o.wrong_class), std::to_string(o.undecided),
-                    fmt::format("{:.3g}", o.max_ratio), fmt::format("{:.3g}", o.max_tightness)});
+                    unbounded ? "-" : fmt::format("{:.3g}", o.max_ratio),
+                    unbounded ? "-" : fmt::format("{:.3g}", o.max_tightness)});
   };
   for (const OutputComparison& o : v.outputs) add(o, "");
   for (const OutputComparison& o : v.expected_outputs) add(o, " in the file");

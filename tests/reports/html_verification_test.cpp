@@ -48,6 +48,17 @@ TEST(HtmlVerification, TheFirstWordsOfAPassAreThatEveryElementIsWithinItsBoundAn
   EXPECT_FALSE(holds(page, "callout"));
 }
 
+TEST(HtmlVerification, WhatTheFormulaAloneDecidedIsNotSaidToBeWithinABound) {
+  json v = test::passed_verification();
+  v["outputs"][0]["by_formula"] = v["outputs"][0]["elements"];
+  const std::string page = page_of(v);
+  EXPECT_TRUE(
+      page.starts_with("<p class=\"lead\">Every element lies within the proved bound, or where none is "
+                       "finite is right by its formula.</p>"))
+      << page;
+  EXPECT_TRUE(holds(page, "have no finite bound: the formula alone decides them.")) << page;
+}
+
 TEST(HtmlVerification, AFindingBeginsWithItsOriginTheLikeliestCauseAndTheLine) {
   json v = test::nan_verification();
   v["diagnosis"].push_back(v["diagnosis"][0]);

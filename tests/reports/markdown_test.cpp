@@ -45,6 +45,15 @@ TEST(Markdown, TablesHaveAsManyCellsInEveryRow) {
   }
 }
 
+TEST(Markdown, OfAnOutputWithoutAFiniteBoundNoErrorIsAShareOfOne) {
+  nlohmann::json v = test::passed_verification();
+  nlohmann::json& output = v["outputs"][0];
+  output["by_formula"] = output["elements"];
+  const std::string text = render_markdown(v);
+  EXPECT_NE(text.find("have no finite bound: the formula alone decides them."), text.npos) << text;
+  EXPECT_NE(text.find("| 0 | - | - | - |"), text.npos) << text;
+}
+
 TEST(Markdown, SaysTheVerdictTheOriginAndHowToReplay) {
   const std::string text = render_markdown(test::nan_verification());
   for (const char* part :
