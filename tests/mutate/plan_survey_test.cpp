@@ -62,6 +62,39 @@ TEST(PlanSurvey, KnowsWhatIsNeverPassed) {
   EXPECT_EQ(nulls("gated_delta_rule.chunk"), 0u);
 }
 
+TEST(PlanSurvey, MeetsInputsThatOnlyTogetherMayBeAbsent) {
+  // Without a gate and with rates of value channels: leaving out one input alone, or all, does not give it.
+  const Kernel& kernel = find_kernel("gated_delta_rule.fused_recurrent");
+  const PlanSurvey survey(kernel, {Direction::forward}, 2);
+  Case c;
+  c.kernel = kernel.name, c.T = 3, c.K = 16, c.V = 16, c.decay = "none", c.without = {"beta", "g"};
+  std::tie(c.dtype, c.gate_dtype) = format_pairs(kernel).front();
+  const ResolvedCase resolved = resolve(c, find_operator(kernel.operator_name));
+  const Program program = program_of(kernel, resolved, draw_inputs(resolved));
+  for (const Launch& launch : program.launches) {
+    const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
+    for (size_t i = 0; i < launch.arguments.size(); ++i)
+      EXPECT_FALSE(!launch.arguments[i].relocations.empty() && roles.nulls.contains(static_cast<int32_t>(i)))
+          << launch.function << " " << i;
+  }
+}
+
+TEST(PlanSurvey, MeetsLaunchesOfManyBlocks) {
+  const Kernel& kernel = find_kernel("gla.chunk");
+  const PlanSurvey survey(kernel, {Direction::forward}, 2);
+  Case c;
+  c.kernel = kernel.name, c.T = 20, c.H = 132, c.K = 16, c.V = 64, c.decay = "none";
+  std::tie(c.dtype, c.gate_dtype) = format_pairs(kernel).front();
+  const ResolvedCase resolved = resolve(c, find_operator(kernel.operator_name));
+  for (const Launch& launch : program_of(kernel, resolved, draw_inputs(resolved)).launches) {
+    const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
+    const int32_t at = position_of(launch, Argument(int32_t{64}));
+    if (roles.most.contains(at)) {
+      EXPECT_EQ(roles.most.at(at), 256) << launch.function;
+    }
+  }
+}
+
 TEST(PlanSurvey, OfManyWidthsOrSlotsSaysNothingOfThem) {
   for (const char* name : {"hgrn.fused_recurrent", "gsa.chunk"}) {
     const PlanSurvey survey(find_kernel(name), {Direction::forward}, 2);

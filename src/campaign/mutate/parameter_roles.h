@@ -27,7 +27,7 @@ struct ParameterRoles {
 class SeenArgument {
  public:
   void see(const Argument&, const Program&, const Case&, const KernelLimits&);
-  /// `surveyed`: all that the kernel's plans pass is among it; `every_width`: in plans of every width.
+  /// `surveyed`: what a survey of the kernel's plans saw is among it; `every_width`: in plans of every width.
   void add_to(ParameterRoles&, int32_t position, bool surveyed, bool every_width) const;
 
  private:

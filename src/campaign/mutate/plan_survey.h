@@ -1,4 +1,4 @@
-// What a kernel's plans pass to their entries, whatever the case: nothing runs.
+// What a kernel's plans pass to their entries, of many cases: nothing runs.
 #pragma once
 #include <map>
 #include <string>
@@ -10,8 +10,9 @@
 namespace assay {
 
 /// Plans of every key width beside some value widths and the other way round, in the formats of
-/// `format_pairs`, these directions, with and without each optional input; states, shared keys, packing and
-/// lengths take turns.
+/// `format_pairs`, these directions, without every set of optional inputs; states, shared keys, batches,
+/// packing and lengths (none among them) take turns. Where launches depend on the number of heads, with many
+/// heads as well, the absent inputs taking turns.
 class PlanSurvey {
  public:
   PlanSurvey() = default;

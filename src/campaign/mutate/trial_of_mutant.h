@@ -22,7 +22,7 @@ struct MutantTrial {
   const std::vector<size_t>& order;
   /// Cases of many sizes beside them, of which only memory is compared; null: none.
   const std::vector<MutationCase>* sizes = nullptr;
-  /// Of all that the kernel's plans pass; null: the cases alone say what is passed.
+  /// Of what the kernel's plans pass; null: the cases alone say what is passed.
   const PlanSurvey* survey = nullptr;
   /// Asked before every run: true gives the mutant up; null: never.
   std::function<bool()> given_up = nullptr;
