@@ -102,7 +102,7 @@ struct MutateCommand {
       std::filesystem::remove(options.journal);
     else if (!options.journal.empty())
       fmt::print(stderr, "assay: interrupted; the same command goes on from {}\n", options.journal.string());
-    if (score_of(result) < fail_under) return 1;
+    if (has_score(result) && score_of(result) < fail_under) return 1;
     if (interrupt.signal() != 0) return 128 + interrupt.signal();
     if (result.mutants.empty()) throw BadInput("no mutant was tried in that time: give more --time");
     if (fail_under > 0 && !has_score(result))
