@@ -485,7 +485,7 @@ class MutationMutant(Record):
 class Mutation(Document):
     """assay mutate: what became of single changed instructions
 
-    places: pairs of source line and change. score: killed of killed and survived, in percent.
+    places: pairs of source line and change. score: killed of killed and survived, in percent; 0 where there are none.
     """
     schema: int = 1; kind: str = 'mutation'; tool: MutationTool; kernel: str; backend: str; seed: int; asked: int
     possible: int; places: int; cases: int; instructions: int; instructions_reached: int; seconds: float
