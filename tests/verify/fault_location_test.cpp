@@ -25,6 +25,13 @@ Verification located(const std::string& token, vm::Checks checks = vm::Checks::n
   return located(token, find_kernel(parse_token(token).kernel), checks);
 }
 
+/// Null where it is not among those named.
+const SuspectLine* line_of(const Verification& v, std::string_view file, int line) {
+  for (const SuspectLine& suspect : v.lines)
+    if (suspect.at.where.file.ends_with(file) && suspect.at.where.line == line) return &suspect;
+  return nullptr;
+}
+
 /// No meaning tells which slots the gradient went to.
 TEST(FaultLocationCampaign, WhatNoMeaningExplainsIsSaidByItsDependences) {
   const Verification v =
@@ -57,10 +64,8 @@ TEST(FaultLocationCampaign, ALineThatAChangedInstructionRepairsIsNamedFirst) {
 TEST(FaultLocationCampaign, AStatementWithoutAnInstructionIsSeenWithoutOptimisation) {
   const Verification v =
       located("hgrn.fused_recurrent@H11/B1/T17/H1/K1/V1/fp32/g-fp32/none/v-ones/s1/backward");
-  const auto late = std::find_if(v.lines.begin(), v.lines.end(), [](const SuspectLine& line) {
-    return line.at.where.file.ends_with("kernels/hgrn/fused_recurrent.cu") && line.at.where.line == 88;
-  });
-  ASSERT_NE(late, v.lines.end());
+  const SuspectLine* const late = line_of(v, "kernels/hgrn/fused_recurrent.cu", 88);
+  ASSERT_NE(late, nullptr);
   EXPECT_TRUE(late->reason.starts_with("compiled without optimisation, ")) << late->reason;
   EXPECT_EQ(late->at.where.ptx_line, 0);
 }
@@ -69,10 +74,8 @@ TEST(FaultLocationCampaign, AStatementWithoutAnInstructionIsSeenWithoutOptimisat
 TEST(FaultLocationCampaign, AnAssignmentThatLacksAFactorIsNamedBesideWhatItAssigns) {
   const Verification v =
       located("gated_delta_rule.fused_recurrent@B1/B1/T2/H1/HV1/K1/V1/bf16/g-fp32/none/v-powers/s589753");
-  const auto copy = std::find_if(v.lines.begin(), v.lines.end(), [](const SuspectLine& line) {
-    return line.at.where.file.ends_with("kernels/delta/rule_columns.cuh") && line.at.where.line == 160;
-  });
-  ASSERT_NE(copy, v.lines.end());
+  const SuspectLine* const copy = line_of(v, "kernels/delta/rule_columns.cuh", 160);
+  ASSERT_NE(copy, nullptr);
   EXPECT_EQ(copy->reason, "compiled without optimisation, it only passes on what line 159 makes");
 }
 
