@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the README and the manual show: every command that stands in a block is one that the program takes, and those on cases
-that take seconds run to a verdict. Links lead to files, and the table of kernels is that of the program. $1: the program, $2: the root of the tree."""
+that take seconds run to a verdict and name the lines of kernels that are shown below them. Links lead to files, and the table of kernels is that of the program. $1: the program, $2: the root of the tree."""
 import json
 import pathlib
 import re
@@ -18,18 +18,28 @@ MOST_TOKENS = 1000
 
 
 def commands_of(text):
+    """Of each command in a block its words, and what of its output is shown below it."""
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        commands = []
         for line in block.replace("\\\n", " ").splitlines():
             found = re.match(r"(?:\$ )?(?:\./)?assay ([a-z].*?)(?:\s+#.*)?$", line.strip())
             if found:
-                yield shlex.split(found.group(1))
+                commands.append((shlex.split(found.group(1)), []))
+            elif commands:
+                commands[-1][1].append(line)
+        yield from commands
 
 
 def run(words, folder):
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=folder)
 
 
-def complaint(words, helps, folder):
+def places_in(text):
+    """Lines of kernels' sources: kernels/gla/chunk.cu:27"""
+    return set(re.findall(r"[\w/]+\.cuh?:\d+", text))
+
+
+def complaint(words, shown, helps, folder):
     command, options = words[0], [word.split("=")[0] for word in words[1:] if word.startswith("--") and len(word) > 2]
     if command in ("test", "lint", "package", "wheel", "record", "COMMAND"):
         return None  # the launcher's own
@@ -48,7 +58,10 @@ def complaint(words, helps, folder):
     if command not in QUICK or files or "@I1" in " ".join(words) or max(tokens, default=64) > MOST_TOKENS or max(batches, default=1) > 8:
         return None
     done = run([*words, "--backend", "vm"] if "--backend" not in words else words, folder)
-    return None if done.returncode in (0, 1) else f"status {done.returncode}: {done.stderr.strip()}"
+    if done.returncode not in (0, 1):
+        return f"status {done.returncode}: {done.stderr.strip()}"
+    other = places_in("\n".join(shown)) - places_in(done.stdout)
+    return f"says nothing of {', '.join(sorted(other))}" if other else None
 
 
 def table_of_kernels():
@@ -69,9 +82,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for page in PAGES:
             text = page.read_text()
-            for words in commands_of(text):
+            for words, shown in commands_of(text):
                 count += 1
-                if (why := complaint(words, helps, folder)) is not None:
+                if (why := complaint(words, shown, helps, folder)) is not None:
                     wrong.append(f"{page.relative_to(ROOT)}: assay {' '.join(words)}: {why}")
             for target in re.findall(r"\]\(([^)#\s]+)", text):
                 if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists():
