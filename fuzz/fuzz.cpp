@@ -390,10 +390,10 @@ class Fuzzer {
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 if (budget_.interrupted() || budget_.left(kBeyond) < to_explain())
-                   return std::optional<Verification>();
+                 const double left = budget_.left(kBeyond) - to_explain();
+                 if (budget_.interrupted() || left < 0) return std::optional<Verification>();
                  engine_.exclusively([&] { report_progress(); });
-                 return trials_->with_same_cause(original, candidate);
+                 return trials_->with_same_cause(original, candidate, left);
                });
     return [this, number, began, original,
             smallest = trials_->fully_traced(original, shrunk.smallest,

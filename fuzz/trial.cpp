@@ -8,6 +8,7 @@
 #include "fuzz/cost.h"
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/time_limit.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/explain.h"
@@ -186,9 +187,10 @@ Verification fully_traced(const TrialReport& original, const Verification& small
 }
 
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate,
-                                            Backend& backend, const FuzzOptions& options) {
+                                            Backend& backend, const FuzzOptions& options, double seconds) {
   const Kernel& kernel = *original.trial.kernel;
   try {
+    const TimeLimit limit(seconds);
     Verification v = verify_once(candidate, kernel, backend, options, Tracing::none);
     if (original.property != nullptr) {
       if (v.verdict == Verdict::finding) return std::nullopt;
@@ -202,6 +204,8 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
     return v;
   } catch (const BadInput&) {
     return std::nullopt;  // the smaller case is outside what the kernel accepts
+  } catch (const Abandoned&) {
+    return std::nullopt;
   } catch (const std::bad_alloc&) {
     return std::nullopt;
   }

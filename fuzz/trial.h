@@ -44,8 +44,9 @@ TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend&,
                           const FuzzOptions&, double seconds = HUGE_VAL);
 
-/// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`.
+/// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`; where that
+/// takes longer than so many seconds it is given up and counts as one that does not.
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend&,
-                                            const FuzzOptions&);
+                                            const FuzzOptions&, double seconds = HUGE_VAL);
 
 }  // namespace assay

@@ -97,13 +97,19 @@ json asked(Leader& leader, const json& request) {
   return answer;
 }
 
+/// JSON has no infinity.
+double as_json(double seconds) {
+  return std::min(seconds, 1e9);
+}
+
 json answered(TrialRunner& own, const json& request, const Kernels& kernels) {
   if (request.contains("run")) return written(own.run(read_trial(request.at("run"), kernels)));
   const TrialReport original = read_report(request.at("original"), kernels);
   if (request.contains("smallest"))
     return written(
         own.fully_traced(original, read_verification(request.at("smallest")), request.at("seconds")));
-  const auto smaller = own.with_same_cause(original, parse_token(request.at("smaller")));
+  const auto smaller =
+      own.with_same_cause(original, parse_token(request.at("smaller")), request.at("seconds"));
   return smaller ? written(*smaller) : json::object();
 }
 
@@ -113,8 +119,9 @@ TrialReport OwnTrials::run(const Trial& trial) {
   return run_trial(trial, backend_, options_);
 }
 
-std::optional<Verification> OwnTrials::with_same_cause(const TrialReport& original, const Case& c) {
-  return assay::with_same_cause(original, c, backend_, options_);
+std::optional<Verification> OwnTrials::with_same_cause(const TrialReport& original, const Case& c,
+                                                       double seconds) {
+  return assay::with_same_cause(original, c, backend_, options_, seconds);
 }
 
 Verification OwnTrials::fully_traced(const TrialReport& original, const Verification& smallest,
@@ -126,16 +133,18 @@ TrialReport SharedTrials::run(const Trial& trial) {
   return read_report(asked(leader_, {{"run", written(trial)}}), kernels_);
 }
 
-std::optional<Verification> SharedTrials::with_same_cause(const TrialReport& original, const Case& c) {
-  const json answer = asked(leader_, {{"original", written(original)}, {"smaller", token_of(c)}});
+std::optional<Verification> SharedTrials::with_same_cause(const TrialReport& original, const Case& c,
+                                                          double seconds) {
+  const json answer = asked(
+      leader_, {{"original", written(original)}, {"smaller", token_of(c)}, {"seconds", as_json(seconds)}});
   return answer.empty() ? std::nullopt : std::optional(read_verification(answer));
 }
 
 Verification SharedTrials::fully_traced(const TrialReport& original, const Verification& smallest,
                                         double seconds) {
-  return read_verification(asked(leader_, {{"original", written(original)},
-                                           {"smallest", written(smallest)},
-                                           {"seconds", std::min(seconds, 1e9)}}));  // JSON has no infinity
+  return read_verification(asked(
+      leader_,
+      {{"original", written(original)}, {"smallest", written(smallest)}, {"seconds", as_json(seconds)}}));
 }
 
 void serve_trials(Team& team, const Kernels& kernels, Backend& backend, const FuzzOptions& options) {

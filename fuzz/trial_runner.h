@@ -14,7 +14,8 @@ class TrialRunner {
  public:
   virtual ~TrialRunner() = default;
   virtual TrialReport run(const Trial&) = 0;
-  virtual std::optional<Verification> with_same_cause(const TrialReport& original, const Case&) = 0;
+  virtual std::optional<Verification> with_same_cause(const TrialReport& original, const Case&,
+                                                      double seconds) = 0;
   virtual Verification fully_traced(const TrialReport& original, const Verification& smallest,
                                     double seconds) = 0;
 };
@@ -24,7 +25,7 @@ class OwnTrials final : public TrialRunner {
  public:
   OwnTrials(Backend& backend, const FuzzOptions& options) : backend_(backend), options_(options) {}
   TrialReport run(const Trial&) override;
-  std::optional<Verification> with_same_cause(const TrialReport&, const Case&) override;
+  std::optional<Verification> with_same_cause(const TrialReport&, const Case&, double seconds) override;
   Verification fully_traced(const TrialReport&, const Verification&, double seconds) override;
 
  private:
@@ -38,7 +39,7 @@ class SharedTrials final : public TrialRunner {
   SharedTrials(Leader& leader, const std::vector<const Kernel*>& kernels)
       : leader_(leader), kernels_(kernels) {}
   TrialReport run(const Trial&) override;
-  std::optional<Verification> with_same_cause(const TrialReport&, const Case&) override;
+  std::optional<Verification> with_same_cause(const TrialReport&, const Case&, double seconds) override;
   Verification fully_traced(const TrialReport&, const Verification&, double seconds) override;
 
  private:

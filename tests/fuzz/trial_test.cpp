@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
+#include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
 #include "tests/fuzz/subject.h"
 
@@ -75,6 +78,28 @@ TEST(Trial, AFaultOfTheRunAndAFaultOfAPropertyKeepTheirOwnCauses) {
   EXPECT_FALSE(
       with_same_cause(odd, parse_token("gla.subject/B1/T30/H1/K2/V1/fp32/g-fp32/mild/s3"), lengthy, {}));
   EXPECT_FALSE(with_same_cause(odd, longer, dropped, {})) << "another fault";
+}
+
+/// As long programs do it, asks whether anyone still wants its result.
+struct EndlessBackend : test::SubjectBackend {
+  Outcome run(const Program&, const TensorMap&) override {
+    for (int i = 0; i < 6000; ++i) {
+      require_wanted();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    throw BadInput("nobody gave it up in a minute");
+  }
+};
+
+TEST(Trial, ASmallerCaseIsGivenUpWhereTheTimeThatIsLeftIsOver) {
+  const Kernel kernel = test::subject_kernel();
+  const char* token = "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30";
+  test::SubjectBackend dropped("term dropped");
+  const TrialReport wrong = run_trial(trial_of(kernel, token), dropped, {});
+  EndlessBackend endless;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_FALSE(with_same_cause(wrong, parse_token(token), endless, {}, 0.1).has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
 }
 
 TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
