@@ -156,9 +156,10 @@ std::string percent(const json& share) {
 std::string result_kind(const json& result) {
   const std::string kind = text_of(result, "kind");
   if (kind != "verification" && kind != "fuzz" && kind != "sweep" && kind != "trend") {
-    throw BadInput(fmt::format(
-        "result: kind '{}' is none of 'verification', 'fuzz', 'sweep', 'trend': not a result of assay",
-        kind));
+    throw BadInput(
+        fmt::format("result: kind '{}' has no page, only 'verification' (verify, trace, check), "
+                    "'fuzz', 'sweep' and 'trend' have: what mutate and defects found is what they print",
+                    kind));
   }
   if (field_of(result, "schema") != kResultSchema) {
     throw BadInput(

@@ -184,7 +184,7 @@ struct FuzzCommand {
 
   int run() {
     findings.check();
-    output.check();
+    output.check("fuzz");
     options.shard = parse_shard(shard);
     if (!shard.empty() && !seed) throw BadInput("--shard: give all shards one --seed");
     options.min_cases = min_cases.value_or(shard.empty() ? 1 : 0);

@@ -81,6 +81,10 @@ struct MutateCommand {
     if (!direction.empty() && direction_of(direction) != Direction::both)
       options.directions = {direction_of(direction)};
     if (fail_under < 0 || fail_under > 100) throw BadInput("--fail-under: write a percentage, 0 to 100");
+    if (!json.empty() && json != "-") {
+      require_writable(json);
+      require_replaceable(json, "mutation");
+    }
     const Console console(json == "-" ? stderr : stdout);
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();

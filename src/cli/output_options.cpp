@@ -8,6 +8,7 @@
 #include "reports/write_report.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/cli/first_failure.h"
+#include "src/cli/stored_result.h"
 
 namespace assay::cli {
 
@@ -24,8 +25,11 @@ void OutputOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-void OutputOptions::check() const {
-  if (!json_.empty() && json_ != "-") require_writable(json_);
+void OutputOptions::check(std::string_view kind) const {
+  if (!json_.empty() && json_ != "-") {
+    require_writable(json_);
+    if (!kind.empty()) require_replaceable(json_, kind);
+  }
   if (!report_.empty()) require_writable_folder(report_);
 }
 

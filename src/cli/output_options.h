@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "reports/console.h"
 #include "src/result/verdict.h"
@@ -16,8 +17,9 @@ namespace assay::cli {
 class OutputOptions {
  public:
   void add_to(CLI::App&);
-  /// Throws BadInput where they could not be written after a long run.
-  void check() const;
+  /// Throws BadInput where they could not be written after a long run, or would replace a result of another
+  /// kind than `kind`; empty: whatever stands there.
+  void check(std::string_view kind = {}) const;
   bool wanted() const { return !json_.empty() || !report_.empty(); }
   /// Writes --json and --report, where asked for. Both are tried; the first that fails is thrown.
   void write(const nlohmann::json& result) const;

@@ -39,7 +39,9 @@ struct ReportCommand {
 void add_report(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("report", "Renders a result as a page, Markdown and JUnit");
   const auto options = std::make_shared<ReportCommand>();
-  command->add_option("RESULT", options->path, "A result written with --json, or a fuzzing database")
+  command
+      ->add_option("RESULT", options->path,
+                   "What verify, trace, check, fuzz or sweep wrote with --json, or a fuzzing database")
       ->required()
       ->type_name("RESULT.json|assay.db");
   command->add_flag("--trend", options->trend,

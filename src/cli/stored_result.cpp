@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "fuzz/database.h"
 #include "src/base/numerics/bad_input.h"
@@ -32,6 +34,19 @@ nlohmann::json read_result(const std::string& path) {
   const auto run = Database(path, Access::read).latest_run();
   if (!run) throw BadInput(fmt::format("{}: holds no fuzz run yet", path));
   return to_json(*run);
+}
+
+void require_replaceable(const std::string& path, std::string_view kind) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  const nlohmann::json known = nlohmann::json::parse(read_file(path), nullptr, false);
+  const bool has_kind = known.is_object() && known.contains("kind") && known["kind"].is_string();
+  const std::string held = has_kind ? known["kind"] : "";
+  if (held == kind) return;
+  throw BadInput(fmt::format(
+      "--json {}: this file holds {}, which a result of kind '{}' would replace: name "
+      "another file, or remove this one",
+      path, held.empty() ? "no result of assay" : fmt::format("a result of kind '{}'", held), kind));
 }
 
 nlohmann::json read_trend(const std::string& path) {

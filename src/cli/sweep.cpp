@@ -61,7 +61,7 @@ struct SweepCommand {
     const Engines on = engines.make(1);
     options.jobs = options.jobs == 0 ? engines.threads() : options.jobs;
     options.machine = on.machine;
-    output.check();
+    output.check("sweep");
     options.replay_suffix = kernel.replay_suffix();
     options.journal = output.beside_json(".part");
     const Interrupt interrupt;

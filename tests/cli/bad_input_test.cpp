@@ -57,6 +57,7 @@ void write_files(const ScratchFolder& here) {
   write_file(here / "empty", "");
   write_file(here / "text.json", "{]");
   write_file(here / "other.json", R"({"schema": 99, "kind": "verification"})");
+  write_file(here / "mutation.json", R"({"schema": 1, "kind": "mutation"})");
   write_file(here / "list.json", "[]");
   write_file(here / "cut.safetensors", "12");
   run_assay(std::string(kRun) + "--json good.json", here);
