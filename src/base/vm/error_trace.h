@@ -223,7 +223,10 @@ class ErrorTrace : public PlainTrace {
   void prepare_bits(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
   void move_bits(Warp&, const Op&, int lane);
-  const std::array<uint32_t, 32>& inverted(const Op&, size_t source, size_t from);
+  const LaneBits& inverted(const Op&, size_t source, size_t from);
+  uint32_t word_before(size_t source, size_t lane) const {
+    return static_cast<uint32_t>(before_.value[source][lane]);
+  }
   enum class Travel : uint8_t { none, reaches, moves };
   Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
   bool keep_float(Warp&, const Op&, int lane);
@@ -258,9 +261,9 @@ class ErrorTrace : public PlainTrace {
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
   bool bits_carry_ = false;
-  std::array<std::array<uint32_t, 32>, 3> words_{};
+  SourceBits before_;
   /// What the running op makes where one half of one source has all its bits inverted: [source][half].
-  std::array<std::array<std::array<uint32_t, 32>, 2>, 3> inverted_{};
+  std::array<std::array<LaneBits, 2>, 3> inverted_{};
   uint32_t inverted_known_ = 0;
   /// Of predicates: lanes in which exact operands would have decided it the other way, or might have.
   RegisterLanes unsure_;

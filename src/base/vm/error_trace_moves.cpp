@@ -15,13 +15,7 @@ void ErrorTrace::prepare_bits(Warp& warp, const Op& op, uint32_t mask) {
   bits_carry_ = not_plain(warp, op, mask) != 0;
   if (!bits_carry_) return;
   inverted_known_ = 0;
-  for (int k = 0; k < op.source_count && k < 3; ++k) {
-    auto& words = words_[static_cast<size_t>(k)];
-    if (op.s[k] != no_slot && cell_of(op.row->sources[static_cast<size_t>(k)]) == Cell::word)
-      std::memcpy(words.data(), warp.word(op.s[k]), sizeof words);
-    else
-      words.fill(0);
-  }
+  before_ = SourceBits(warp, op);
   if (plan_.strict) prepare_exact_result(warp, op, mask);
 }
 
@@ -32,18 +26,14 @@ bool ErrorTrace::chooses(const Op& op) const {
 }
 
 /// What the op makes where all bits of one half of one source are inverted.
-const std::array<uint32_t, 32>& ErrorTrace::inverted(const Op& op, size_t source, size_t from) {
+const LaneBits& ErrorTrace::inverted(const Op& op, size_t source, size_t from) {
   const uint32_t known = 1u << (2 * source + from);
-  auto& made = inverted_[source][from];
+  LaneBits& made = inverted_[source][from];
   if (inverted_known_ & known) return made;
   inverted_known_ |= known;
-  std::array<uint32_t, 32> words = words_[source];
-  for (uint32_t& word : words) word ^= 0xffffu << (16 * from);
-  const auto of = [&](size_t k) -> const void* {
-    return k == source ? words.data() : op.s[k] == no_slot ? nullptr : words_[k].data();
-  };
-  op.lanes(made.data(), of(0), of(1), of(2), nullptr);
-  return made;
+  SourceBits sources = before_;
+  for (uint64_t& bits : sources.value[source]) bits ^= uint64_t{0xffff} << (16 * from);
+  return made = result_of(op, sources);
 }
 
 /// Does half `from` of the source come out as half `to`, but for its sign? Then its inverse arrives where it
@@ -53,7 +43,7 @@ ErrorTrace::Travel ErrorTrace::travel(const Op& op, size_t source, size_t from, 
   if (!op.lanes || op.source_count > 3 || cell_of(op.row->sources[source]) != Cell::word || chooses(op))
     return Travel::reaches;
   const auto at = static_cast<size_t>(lane);
-  const uint32_t before = words_[source][at] >> (16 * from), after = made >> (16 * to),
+  const uint64_t before = before_.value[source][at] >> (16 * from), after = made >> (16 * to),
                  other = inverted(op, source, from)[at] >> (16 * to);
   const bool same = ((before ^ after) & 0x7fff) == 0, follows = ((before ^ other) & 0x7fff) == 0x7fff;
   if (same && follows) return Travel::moves;
@@ -86,22 +76,23 @@ bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
     for (size_t k = 0; k < op.source_count && k < 3; ++k) {
       if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
       const size_t at = cell(op.s[k], 0, lane);
-      if (cells.find(at, 32, ErrorKind::f32, false) != at || !is(k, words_[k][i])) continue;
+      if (cells.find(at, 32, ErrorKind::f32, false) != at || !is(k, word_before(k, i))) continue;
       cells.copy(to, cells, at);
       cells.kind[to + 32] = ErrorKind::tail;
       return static_cast<int>(k);
     }
     return -1;
   };
-  const auto differ = [](uint32_t x, uint32_t y) { return (x ^ y) & 0x7fffffff; };
+  const auto differ = [](uint64_t x, uint64_t y) { return (x ^ y) & 0x7fffffff; };
   const double value = std::bit_cast<float>(made);
   const int kept = take([&](size_t k, uint32_t word) {
-    return !differ(word, made) && differ(inverted(op, k, 0)[i], made) == 0xffff &&
+    return op.lanes && !differ(word, made) && differ(inverted(op, k, 0)[i], made) == 0xffff &&
            differ(inverted(op, k, 1)[i], made) == 0x7fff0000;
   });
   if (kept >= 0) {
     const auto k = static_cast<size_t>(kept);
-    set_sign(cells, to, std::bit_cast<float>(words_[k][i]), value, !((inverted(op, k, 1)[i] ^ made) >> 31));
+    set_sign(cells, to, std::bit_cast<float>(word_before(k, i)), value,
+             !((inverted(op, k, 1)[i] ^ made) >> 31));
     return true;
   }
   const int rounded = take([&](size_t, uint32_t word) {
@@ -109,7 +100,7 @@ bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
     return std::fabs(value - before) <= 0x1p-7 * std::fabs(before) && value != 0;
   });
   if (rounded < 0) return false;
-  const double cut = std::bit_cast<float>(words_[static_cast<size_t>(rounded)][i]) - value;
+  const double cut = std::bit_cast<float>(word_before(static_cast<size_t>(rounded), i)) - value;
   cells.error[to] += cut;
   if (!plan_.strict) cells.bound[to] += std::fabs(cut);
   return true;
@@ -145,8 +136,8 @@ void ErrorTrace::move_bits(Warp& warp, const Op& op, int lane) {
         if (way != Travel::moves || !(cuts || whole)) continue;
         ++moved;
         move_half(
-            cells, cuts ? low : at, words_[k][static_cast<size_t>(lane)], from, made >> (16 * to) & 0xffff,
-            kept,
+            cells, cuts ? low : at, word_before(k, static_cast<size_t>(lane)), from,
+            made >> (16 * to) & 0xffff, kept,
             !((inverted(op, k, from)[static_cast<size_t>(lane)] >> (16 * to) ^ made >> (16 * to)) & 0x8000));
       }
     }
