@@ -1,11 +1,13 @@
 // Speed of every kernel, or of those named as arguments, on a GPU, next to the least that memory traffic
-// allows.
-//   time   median of 200 repeats of all launches of a forward pass, or of the gradients, workspaces
-//   preallocated, L2 not flushed floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of
-//   an H200
+// allows; at three shapes, or those given as B,T,H,D.
+//   time   median of 200 repeats of all launches of a forward pass, of the gradients, or of both, workspaces
+//          preallocated, L2 not flushed
+//   floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of
+//          an H200
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 
@@ -41,8 +43,10 @@ TensorMap repeated_inputs(const Case& c, const Operator& op) {
   return inputs;
 }
 
-void print_speed(Backend& gpu, const char* kernel_name, Direction direction, int64_t B, int64_t T, int64_t H,
-                 int64_t D) {
+using Shape = std::array<int64_t, 4>;  ///< B, T, H, D
+
+void print_speed(Backend& gpu, const char* kernel_name, Direction direction, const Shape& shape) {
+  const auto [B, T, H, D] = shape;
   const Kernel& kernel = find_kernel(kernel_name);
   const Operator& op = find_operator(kernel.operator_name);
   Case c;
@@ -105,19 +109,15 @@ double copy_bandwidth(Backend& gpu) {
 }
 
 /// `names`: kernels to time; empty: all of them.
-int print_all(const std::vector<std::string>& names) {
+int print_all(const std::vector<std::string>& names, const std::vector<Shape>& shapes) {
   const auto gpu = make_cuda_backend({});
   fmt::print("{}, copies {:.2f} TB/s\n\n", describe_gpu(), copy_bandwidth(*gpu) * 1e-12);
   fmt::print("bf16, gate bf16             direction   B,T,H,D   median of {}         floor     ratio\n",
              kRepeats);
   for (const Kernel& kernel : kernels()) {
     if (!names.empty() && std::count(names.begin(), names.end(), kernel.name) == 0) continue;
-    for (const Direction direction : directions_of(kernel)) {
-      if (direction == Direction::both) continue;
-      print_speed(*gpu, kernel.name.c_str(), direction, 4, 4096, 16, 64);
-      print_speed(*gpu, kernel.name.c_str(), direction, 4, 2048, 16, 128);
-      print_speed(*gpu, kernel.name.c_str(), direction, 1, 8192, 96, 128);
-    }
+    for (const Direction direction : directions_of(kernel))
+      for (const Shape& shape : shapes) print_speed(*gpu, kernel.name.c_str(), direction, shape);
   }
   return 0;
 }
@@ -126,7 +126,17 @@ int print_all(const std::vector<std::string>& names) {
 }  // namespace assay
 
 int main(int count, char** arguments) try {
-  return assay::print_all({arguments + 1, arguments + count});
+  std::vector<std::string> names;
+  std::vector<assay::Shape> shapes;
+  for (int i = 1; i < count; ++i) {
+    long B = 0, T = 0, H = 0, D = 0;
+    if (std::sscanf(arguments[i], "%ld,%ld,%ld,%ld", &B, &T, &H, &D) == 4)
+      shapes.push_back({B, T, H, D});
+    else
+      names.emplace_back(arguments[i]);
+  }
+  if (shapes.empty()) shapes = {{4, 4096, 16, 64}, {4, 2048, 16, 128}, {1, 8192, 96, 128}};
+  return assay::print_all(names, shapes);
 } catch (const std::exception& error) {
   fmt::print(stderr, "{}\n", error.what());
   return 2;
