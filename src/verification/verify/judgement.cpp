@@ -187,6 +187,19 @@ void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verificat
   }
 }
 
+bool lacks_only_bounds(const Judgement& judged, const Verification& v) {
+  int64_t undecided = 0;
+  for (const OutputComparison& o : v.outputs)
+    for (const ReferenceOutput& expected : judged.reference.outputs)
+      for (size_t i = 0; expected.name == o.name && o.undecided > 0 && i < o.verdicts.size(); ++i) {
+        if (o.verdicts[i] != ElementVerdict::undecided) continue;
+        if (!std::isfinite(expected.mid[i]) || !std::isfinite(expected.rad[i])) return false;
+        if (!std::isinf(expected.bound[i])) return false;
+        ++undecided;
+      }
+  return undecided > 0;
+}
+
 void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,
                      const VerifyOptions& options, Verification& v) {
   const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();

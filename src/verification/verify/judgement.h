@@ -29,6 +29,9 @@ std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& input
 /// they err by at most a quarter of the output's root mean square, and none by more than its largest value.
 void settle_by_formula(const ProgramRun&, const Judgement&, Verification&);
 
+/// Are there undecided elements, and is nothing unknown of any of them but a bound?
+bool lacks_only_bounds(const Judgement&, const Verification&);
+
 /// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
 /// what all verdicts together would have seen.
 void judge_roundings(const Claim&, const ProgramRun&, const Judgement&, const VerifyOptions&, Verification&);
