@@ -259,7 +259,10 @@ Kernel chunk(const Member& member) {
   kernel.arithmetic = [member](const ResolvedCase& c) { return chunk_state_arithmetic(member, c, false); };
   kernel.adjoint_arithmetic = [member](const ResolvedCase& c) { return chunk_adjoint_arithmetic(member, c); };
   kernel.refuses = [](const ResolvedCase& c) -> std::string {
-    return c.has("beta_v") ? "takes no beta of value channels" : "";
+    return c.has("beta_v")
+               ? "takes no beta_v, which stands in for an absent beta: --without beta,beta_v leaves "
+                 "out both"
+               : "";
   };
   return kernel;
 }

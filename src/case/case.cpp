@@ -230,6 +230,8 @@ ResolvedCase resolve(const Case& c, const Operator& op) {
   validate_without(c, op);
   validate_parameters(c, op);
   require(c.rates > 0 && c.rates <= kLargestRate, "rates lie in (0, 2]");
+  require(c.rates == kLargestRate || removes_from_state(op), "rates: {} has none; leave --rates out",
+          op.name);
   require(!c.final_state_gradient || r.backward(),
           "a gradient of the final state is an input of the backward direction: add --direction backward or "
           "both");

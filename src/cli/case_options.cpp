@@ -223,7 +223,10 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   c.gate_dtype = app_->count("--gate-dtype") ? format(gate_dtype_).dtype
                                              : usual(format(gate_dtype_).dtype, kernel.limits.gate_dtypes);
   c.without = {without_.begin(), without_.end()};
-  if (!app_->count("--rates")) c.rates = kernel.limits.rate_max;
+  if (!app_->count("--rates"))
+    c.rates = kernel.limits.rate_max;
+  else if (!removes_from_state(find_operator(kernel.operator_name)))
+    throw BadInput(fmt::format("--rates: {} has none; leave it out", kernel.operator_name));
   if (app_->count("--scale")) c.scale = scale_;
   c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));
   c.layout = layout_text(parse_layout(fmt::format("{}", fmt::join(layout_, ","))));

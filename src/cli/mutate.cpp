@@ -47,8 +47,8 @@ struct MutateCommand {
     return mutate_program(program.file(), asked, progress);
   }
 
-  /// The survivors of an earlier run.
-  void read_again() {
+  /// The survivors of an earlier run. False where there are none.
+  bool read_again() {
     const nlohmann::json run = read_result(again);
     const auto fails = [&] {
       throw BadInput(fmt::format("--again {}: no result of assay mutate {}", again, own.kernel().name));
@@ -61,7 +61,7 @@ struct MutateCommand {
     } catch (const nlohmann::json::exception&) {
       fails();
     }
-    if (options.again.empty()) throw BadInput(fmt::format("--again {}: none survived in it", again));
+    return !options.again.empty();
   }
 
   int run() {
@@ -74,7 +74,10 @@ struct MutateCommand {
     const Kernel* const kernel = is_file ? nullptr : &own.kernel();
     if (is_file && !again.empty())
       throw BadInput(own.name() + ": --again is of kernels, not of launch files");
-    if (!again.empty()) read_again();
+    if (!again.empty() && !read_again()) {
+      fmt::print(stderr, "assay: --again {}: none survived in it, so nothing is left to try\n", again);
+      return 0;
+    }
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
     options.machine.arch = arch;
     if (!time.empty()) options.time_s = parse_duration(time);

@@ -137,6 +137,10 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
        "is not a whole number from 0 to 18446744073709551615"},
       {"verify gla.chunk --threads 100000", "--threads: 100000 is not a whole number from 1 to 1024"},
       {"verify gla.chunk --scale 1e300", "scale 1e+300"},
+      {"verify gla.chunk --rates 1", "--rates: gla has none"},
+      {"verify gla.chunk --rates 2", "--rates: gla has none"},
+      {"replay gla.chunk/T16/K8/V8/rates-1", "rates: gla has none"},
+      {"verify delta_rule.chunk --without beta", "--without beta,beta_v leaves out both"},
       {"fuzz gla --jobs 100000", "--jobs: 100000 is not a whole number from 1 to 1024"},
       {"verify rwkv7_log_decay.fused --scale 2", "scale: rwkv7_log_decay has none; leave --scale out"},
       {"fuzz gla --cases 0", "--cases: 0 is not a whole number from 1 to"},
@@ -159,6 +163,15 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << arguments << ": " << ran.err;
     EXPECT_TRUE(ran.err.starts_with("assay: ")) << ran.err;
   }
+}
+
+TEST(Cli, MutantsThatWereAllKilledLeaveNothingToTryAgain) {
+  const ScratchFolder here;
+  write_file(here / "killed.json",
+             R"({"kernel": "gla.chunk", "mutants": [{"id": "a", "original": "b", "outcome": "killed"}]})");
+  const Ran ran = run_assay("mutate gla.chunk --again killed.json", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "assay: --again killed.json: none survived in it, so nothing is left to try\n");
 }
 
 TEST(Cli, VersionAndHelpGoToStandardOutput) {
