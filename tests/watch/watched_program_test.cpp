@@ -175,6 +175,42 @@ TEST(WatchedProgram, EntriesOfAnyBlockFitTheBlocksTheyFitted) {
   EXPECT_EQ(directive(0), "");
 }
 
+// Rows are masked by -infinity, whose exponential is 0, and largest elements begin as it: nothing is born
+// there, and no lane looks at each instruction for it.
+TEST(WatchedProgram, InfinitiesOfMasksThatExponentialsTakeAreToldFromBirths) {
+  const std::string scaled =
+      "sub.rn.f32 %f0, %a, %b; mul.rn.f32 %f1, %f0, 0f3FB8AA3B; ex2.approx.f32 %d, %f1;";
+  const std::string bodies[] = {
+      scaled,
+      "fma.rn.f32 %f0, %a, 0f3E38AA3B, %b; ex2.approx.ftz.f32 %f1, %f0; add.rn.f32 %d, %f1, %b;",
+      // CUDA's expf
+      "sub.rn.f32 %f0, %a, %b; fma.rn.sat.f32 %f1, %f0, 0f3BBB989D, 0f3F000000; fma.rm.f32 %f2, %f1, "
+      "0f437C0000, 0f4B400001; sub.rn.f32 %f3, %f2, 0f4B40007F; neg.f32 %f3, %f3; fma.rn.f32 %f4, %f0, "
+      "0f3FB8AA3B, %f3; fma.rn.f32 %f5, %f0, 0f32A57060, %f4; ex2.approx.ftz.f32 %d, %f5;",
+      // What is subtracted is born, and hidden by a mask; what is masked is born; a sign is turned.
+      "mul.rn.f32 %f0, %b, %b; sub.rn.f32 %f1, %a, %f0; ex2.approx.f32 %d, %f1;",
+      "rcp.approx.f32 %f0, %a; mul.rn.f32 %f1, %f0, %b; ex2.approx.f32 %d, %f1;",
+      "lg2.approx.f32 %f0, %a; ex2.approx.f32 %d, %f0;",
+      "sub.rn.f32 %f0, %a, %b; neg.f32 %f0, %f0; ex2.approx.f32 %d, %f0;",
+      "sub.rn.f32 %a, %a, %b; mul.rn.f32 %a, %a, 0f3FB8AA3B; ex2.approx.f32 %d, %a;",
+      "sub.rn.f32 %f0, %a, %b; mul.rn.f32 %f1, %f0, %f0; sub.rn.f32 %f1, %f0, %f1; ex2.approx.f32 %d, %f1;",
+      "setp.gt.f32 %p0, %b, 0f3F800000; mov.b32 %f0, 0; @%p0 sub.rn.f32 %f0, %a, %b; ex2.approx.f32 %d, "
+      "%f0;",
+  };
+  const float values[] = {0, -0.0f, 2, -INFINITY, INFINITY, NAN, 3e38f, -3e38f};
+  for (const std::string& body : bodies)
+    for (const float a : values)
+      for (const float b : values) {
+        const TracedAndNoted s = of_body(body, {bits(a)}, {bits(b)});
+        EXPECT_TRUE(s.same_outputs && s.same_trap) << body << s.text;
+        EXPECT_EQ(s.traced, s.noted) << body << " of " << a << ", " << b << s.text;
+      }
+  const double finite = of_body(scaled, {bits(2)}, {bits(2)}).added,
+               masked = of_body(scaled, {bits(-INFINITY)}, {bits(2)}).added,
+               overflows = of_body(scaled, {bits(-3e38f)}, {bits(3e38f)}).added;
+  EXPECT_LT(masked - finite, (overflows - finite) / 2) << finite << " " << masked << " " << overflows;
+}
+
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {
   const std::string text =
       ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "

@@ -56,6 +56,7 @@ Segment::Origin Segment::origin_of(const FloatOperand& source) const {
 Segment::Part Segment::part(const FloatOperand& source, const std::vector<bool>& scoped, Code& code) {
   Part made;
   made.type = source.type, made.reaches_result = source.reaches_result;
+  made.reaches_but_negative = source.reaches_but_negative;
   const ptx::Operand& operand = *source.operand;
   if (operand.kind == ptx::Operand::Kind::reg) {
     const Origin origin = origin_of(source);
@@ -102,6 +103,8 @@ void Segment::after(const ptx::Instruction&, const WatchedInstruction& watched,
     if (result.operand->kind != ptx::Operand::Kind::reg) continue;  // "_"
     begun_.results.push_back(part(result, scoped, code));
     begun_.results.back().origin = -1;
+    if (watched.kind == Kind::scalar && begun_.guard < 0)
+      value(begun_.results.back()).maker = static_cast<int>(items_.size());
   }
   whole_warp_ |= watched.kind == Kind::product;
   items_.push_back(std::move(begun_));
@@ -140,13 +143,55 @@ void Segment::take_sums(std::vector<Multiplication> group, int32_t site, Code& c
   items_.push_back(std::move(begun_));
 }
 
+/// What is tested: backwards, as an item tells of its sources by what tells of its result.
 void Segment::cover() {
-  for (const Item& item : items_) {
-    if (item.guard >= 0) continue;
-    for (const Part& source : item.sources)
-      if (source.reaches_result && source.origin >= 0)
-        values_[static_cast<size_t>(source.origin)].covered = true;
+  for (Value& value : values_) value.covered = false, value.first = -1, value.enters_exponential = false;
+  for (auto item = items_.rbegin(); item != items_.rend(); ++item)
+    if (item->guard < 0) cover_sources(*item);
+}
+
+void Segment::cover_sources(const Item& item) {
+  const bool one = item.watched.kind == Kind::scalar && item.results.size() == 1;
+  const int first = one && !value(item.results[0]).covered ? value(item.results[0]).first : -1;
+  for (const Part& source : item.sources) {
+    if (source.origin < 0) continue;
+    Value& of = values_[static_cast<size_t>(source.origin)];
+    if (source.reaches_result && first < 0)
+      of.covered = true;
+    else if (source.reaches_result && of.first < 0 && is_made_of(source.origin, first))
+      of.first = first;
+    else if (source.reaches_but_negative && source.origin == source.value && of.type == Type::f32 &&
+             (of.reg < 0 || !accumulators_.holds(of.reg)))
+      of.first = first_of(source.origin), of.enters_exponential = of.first >= 0;
   }
+}
+
+/// What sums and products that make a value begin with: x of (x - m) * c; -1 where it is made otherwise. Rows
+/// are masked by an x of -infinity, and largest elements begin as one.
+int Segment::first_of(int value) const {
+  int first = -1;
+  for (int of = value; values_[static_cast<size_t>(of)].maker >= 0; of = first) {
+    const Item& maker = items_[static_cast<size_t>(values_[static_cast<size_t>(of)].maker)];
+    const auto from = std::find_if(maker.sources.begin(), maker.sources.end(),
+                                   [](const Part& source) { return source.value >= 0; });
+    if (maker.sources.size() < 2 || from == maker.sources.end() || !from->reaches_result ||
+        from->type != Type::f32 || maker.watched.results[0].type != Type::f32)
+      break;
+    first = from->value;
+  }
+  return first;
+}
+
+/// By sums and products: then it is infinite or NaN where `first` is infinite, and no infinity was born.
+bool Segment::is_made_of(int value, int first, int depth) const {
+  constexpr int kDeepest = 5;
+  const int maker = values_[static_cast<size_t>(value)].maker;
+  if (maker < 0 || depth == kDeepest) return false;
+  const std::vector<Part>& sources = items_[static_cast<size_t>(maker)].sources;
+  return std::any_of(sources.begin(), sources.end(), [&](const Part& source) {
+    return source.reaches_result && source.value >= 0 &&
+           (source.value == first || is_made_of(source.value, first, depth + 1));
+  });
 }
 
 /// Of the basic block that begins here, beside others.
@@ -157,13 +202,14 @@ void Segment::mark_frequency(int times, Code& code) const {
 void Segment::finish(const std::string& name, bool inside, Code& test_code, Code& aside) {
   cover();
   accumulators_.emit(test_code);
-  const std::string found = test(test_code), back = name + "_back", away = name + "_born";
+  const std::string found = test(false, test_code), back = name + "_back", away = name + "_born";
   const std::string any = vote(found, test_code);
   test_code.line(fmt::format("@{}{} bra.uni {}", inside ? "!" : "", any, inside ? back : away));
   Code& code = inside ? test_code : aside;
   const int64_t before = code.instructions;
   if (!inside) code.label(away);
   mark_frequency(1, code);
+  look_closely(any, back, code);
   begin_births(code);
   for (size_t i = 0; i < items_.size(); ++i) {
     const auto number = static_cast<int>(i);
@@ -186,6 +232,15 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
   clear();
 }
 
+/// Where infinities of masks are all that was found, as is usual, there is nothing to note.
+void Segment::look_closely(const std::string& any, const std::string& back, Code& code) {
+  if (std::none_of(values_.begin(), values_.end(),
+                   [](const Value& v) { return v.enters_exponential && !v.covered; }))
+    return;
+  code.line(fmt::format("vote.sync.any.pred {}, {}, {}", any, test(true, code), lanes_));
+  code.line(fmt::format("@!{} bra.uni {}", any, back));
+}
+
 /// Whether any lane of those that are here has something that is not finite.
 std::string Segment::vote(const std::string& found, Code& code) {
   lanes_ = added(AddedRegisters::Class::word);
@@ -197,7 +252,7 @@ std::string Segment::vote(const std::string& found, Code& code) {
 
 void Segment::branch(const std::string& name, Code& code) {
   cover();
-  const std::string any = vote(test(code), code);
+  const std::string any = vote(test(false, code), code);
   code.line(fmt::format("@{} bra.uni {}_born", any, name));
   code.label(name + "_back");
   mark_frequency(1'000'000, code);
@@ -217,7 +272,7 @@ int Segment::kept_results(int32_t instruction, const std::vector<int32_t>& last_
   for (const Item& item : items_)
     for (const Part& result : item.results) {
       const Value& v = value(result);
-      kept += !v.covered && (v.reg < 0 || last_use[static_cast<size_t>(v.reg)] <= instruction);
+      kept += v.is_tested() && (v.reg < 0 || last_use[static_cast<size_t>(v.reg)] <= instruction);
     }
   return kept;
 }

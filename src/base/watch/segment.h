@@ -71,11 +71,18 @@ class Segment {
     ptx::Type type = ptx::Type::none;
     int32_t reg = -1;      ///< of the program, as long as it holds it; -1: a copy
     bool covered = false;  ///< not finite only if another one is not
+    /// The same but for -infinity, of which ex2 makes 0: that was born only where this value is finite; -1:
+    /// not so.
+    int first = -1;
+    bool enters_exponential = false;  ///< the value that ex2 takes, not one that this one is made of
+    int maker = -1;                   ///< into items_: lane by lane, without a guard
+
+    bool is_tested() const { return !covered && (first < 0 || enters_exponential); }
   };
   struct Part {
-    int value = -1;   ///< into values_; -1: a literal
-    int origin = -1;  ///< another value that it is finite only with
-    bool reaches_result = false;
+    int value = -1;                                             ///< into values_; -1: a literal
+    int origin = -1;                                            ///< another value that it is finite only with
+    bool reaches_result = false, reaches_but_negative = false;  ///< see FloatOperand
     ptx::Type type = ptx::Type::none;
     uint64_t literal = 0;
   };
@@ -105,6 +112,9 @@ class Segment {
   Origin origin_of(const FloatOperand&) const;
   void copy(Value&, Code&);
   void cover();
+  void cover_sources(const Item&);
+  int first_of(int value) const;
+  bool is_made_of(int value, int first, int depth = 0) const;
   Value& value(const Part& part) { return values_[static_cast<size_t>(part.value)]; }
   std::string added(AddedRegisters::Class of) { return registers_.make(of); }
 
@@ -113,10 +123,12 @@ class Segment {
     const Value* value;
     std::string guard;  ///< "@%p1 ", "@!%p1 " or nothing
   };
-  std::string test(Code&);
+  std::string test(bool closely, Code&);
   std::string vote(const std::string& found, Code&);
+  void look_closely(const std::string& any, const std::string& back, Code&);
   void clear();
   void mark_frequency(int times, Code&) const;
+  void fold_exponents(const std::vector<const Value*>&, const std::string& found, bool first, Code&);
   void fold_floats(const std::vector<Folded>&, const std::string& found, bool first, Code&);
   void fold_doubles(const std::vector<Folded>&, const std::string& found, bool first, Code&);
   void fold_halves(const std::vector<Folded>&, ptx::Type, const std::string& found, bool first, Code&);

@@ -20,13 +20,15 @@ std::string compared(const char* how, const char* type, const std::string& found
 }  // namespace
 
 /// Writes the test; returns the predicate that some result is not finite, or, rarely, that some are so large
-/// that their product is not.
-std::string Segment::test(Code& code) {
+/// that their product is not. `closely`: without exponents of -infinity that are none of their own making.
+std::string Segment::test(bool closely, Code& code) {
   std::vector<Folded> floats, doubles, halves[4];
+  std::vector<const Value*> exponents;
   constexpr Type kHalves[] = {Type::f16x2, Type::bf16x2, Type::f16, Type::bf16};
   const auto fold = [&](const Part& part, const std::string& guard) {
     const Value& value = this->value(part);
-    if (value.covered) return;
+    if (!value.is_tested()) return;
+    if (closely && value.enters_exponential) return exponents.push_back(&value);
     const Folded one{&value, guard};
     if (value.type == Type::f64) doubles.push_back(one);
     if (value.type == Type::f32 || value.type == Type::tf32) floats.push_back(one);
@@ -47,7 +49,22 @@ std::string Segment::test(Code& code) {
   if (!doubles.empty()) fold_doubles(doubles, found, first, code), first = false;
   for (size_t i = 0; i < 4; ++i)
     if (!halves[i].empty()) fold_halves(halves[i], kHalves[i], found, first, code), first = false;
+  if (!exponents.empty()) fold_exponents(exponents, found, first, code);
   return found;
+}
+
+/// Whether one is -infinity and what it begins with is not: their difference is NaN where both are, which a
+/// minimum leaves out.
+void Segment::fold_exponents(const std::vector<const Value*>& all, const std::string& found, bool first,
+                             Code& code) {
+  const std::string least = added(Class::word), difference = added(Class::word);
+  code.line(fmt::format("mov.b32 {}, 0", least));
+  for (const Value* one : all) {
+    code.line(fmt::format("sub.rn.f32 {}, {}, {}", difference, one->name,
+                          values_[static_cast<size_t>(one->first)].name));
+    code.line(fmt::format("min.f32 {0}, {0}, {1}", least, difference));
+  }
+  code.line(compared("eq", "f32", found, first, least + ", 0fFF800000"));
 }
 
 /// Products of two, summed: a factor or term that is not finite leaves no finite sum.

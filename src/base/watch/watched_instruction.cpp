@@ -106,7 +106,8 @@ WatchedInstruction scalar(const Instruction& instruction, const vm::Meaning& mea
   made.results.push_back({&operands[0], meaning.result, true});
   for (size_t i = 0; i < 3 && i + 1 < operands.size() && meaning.sources[i] != Type::none; ++i)
     if (ptx::is_float(meaning.sources[i]))
-      made.sources.push_back({&operands[i + 1], meaning.sources[i], reaches(instruction.form, i)});
+      made.sources.push_back({&operands[i + 1], meaning.sources[i], reaches(instruction.form, i),
+                              instruction.form.operation == Operation::ex2});
   made.crosses =
       ptx::is_packed(meaning.result) && made.sources.size() == 2 && !ptx::is_packed(made.sources[0].type);
   if (ranges.births_of(instruction).any())

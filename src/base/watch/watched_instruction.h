@@ -15,6 +15,8 @@ struct FloatOperand {
   ptx::Type type = ptx::Type::none;
   /// Where it is not finite, some result is not either: of a tensor-core product perhaps another lane's.
   bool reaches_result = false;
+  /// The same but for -infinity, of which the result is 0.
+  bool reaches_but_negative = false;
 };
 
 struct WatchedInstruction {
