@@ -211,6 +211,25 @@ TEST(WatchedProgram, InfinitiesOfMasksThatExponentialsTakeAreToldFromBirths) {
   EXPECT_LT(masked - finite, (overflows - finite) / 2) << finite << " " << masked << " " << overflows;
 }
 
+// A block of 1024 threads has 64 registers a thread: what tests keep beyond them would be spilled on the way.
+TEST(WatchedProgram, EntriesWithoutRegistersToSpareAreTestedMoreOften) {
+  WatchOptions cold;
+  cold.marks_cold_code = true;
+  const auto added = [&](const std::string& directives, int own) {
+    std::string body;
+    for (int i = 1; i < 31; ++i) body += fmt::format("rcp.approx.f32 %f{}, %f0; bar.warp.sync -1;\n", i);
+    const std::string text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry f()\n" +
+                             directives + "{\n.reg .f32 %f<32>;\n" + body + "ret;\n}\n";
+    cold.own_registers = own;
+    return rewritten(text, ptx::parse(text, "f.ptx"), cold).counts.added;
+  };
+  const int64_t spare = added(".reqntid 1024\n", 24), few = added(".reqntid 1024\n", 60);
+  EXPECT_GT(few, spare);
+  EXPECT_EQ(added(".maxntid 512\n.minnctapersm 2\n", 60), few);
+  EXPECT_EQ(added(".maxntid 512\n.minnctapersm 1\n", 60), spare);
+  EXPECT_EQ(added(".reqntid 1024\n", 0), spare);
+}
+
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {
   const std::string text =
       ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry f()\n{\n.reg .f32 %f<2>;\nadd.f32 %f1, "

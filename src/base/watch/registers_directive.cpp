@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 namespace assay::watch {
 namespace {
@@ -17,6 +19,13 @@ constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kMost = 255, kL
 /// too.
 constexpr int kFewRegisters = 40;
 constexpr double kBlocksOfFew = 0.75;
+/// What a test keeps where no register is left: more tests for fewer spills on the way.
+constexpr int kLeastKept = 16;
+
+struct RegistersOfEntry {
+  int own = 0, most = 0;  ///< as it is, and with the watch; 0: unknown
+  std::string directive;
+};
 
 int own_registers_of(const ptx::Function& entry, const WatchOptions& options) {
   const auto named = options.registers_of_entries.find(entry.name);
@@ -28,30 +37,46 @@ int registers_for(double threads) {
   return static_cast<int>(kRegisters / threads) / 8 * 8;
 }
 
-}  // namespace
-
-std::string registers_directive(const ptx::Function& entry, std::string_view directives,
-                                const WatchOptions& options) {
+RegistersOfEntry registers_of(const ptx::Function& entry, std::string_view directives,
+                              const WatchOptions& options) {
   const auto names = [&](const char* directive) { return directives.find(directive) != directives.npos; };
-  if (names(".minnctapersm") || names(".maxnreg") || !entry.entry) return "";
+  if (names(".maxnreg") || !entry.entry) return {};
   const bool states_threads = names(".reqntid") || names(".maxntid");
   const std::array<int32_t, 3>& block = entry.required_block;
   const int threads = !states_threads ? 0 : block[0] > 0 ? block[0] * block[1] * block[2] : entry.max_threads;
   const int own = own_registers_of(entry, options);
+  if (const size_t at = directives.find(".minnctapersm"); at != directives.npos) {
+    const int blocks = std::max(1, std::atoi(directives.data() + at + std::strlen(".minnctapersm")));
+    return {threads > 0 ? own : 0, threads > 0 ? std::min(registers_for(threads * blocks), kMost) : 0, ""};
+  }
   if (threads <= 0 || own <= 0) {
-    if (own <= 0) return states_threads ? ".minnctapersm 1\n" : "";
+    if (own <= 0) return {0, 0, states_threads ? ".minnctapersm 1\n" : ""};
     const double share =
         own <= kFewRegisters ? std::max(kBlocksOfFew, options.kept_blocks) : options.kept_blocks;
     // Whatever block it is launched with has to fit as it did.
     const double resident = std::min(kThreads, kRegisters / own),
                  fits = std::min(kLargestBlock, kRegisters / own);
     const int most = std::min(registers_for(share * resident), registers_for(fits));
-    return most > kMost ? "" : fmt::format(".maxnreg {}\n", most);
+    return {own, std::min(most, kMost), most > kMost ? "" : fmt::format(".maxnreg {}\n", most)};
   }
   const int blocks = std::min({kRegisters / (threads * own), kThreads / threads, kBlocks});
   const int kept = std::max(1, static_cast<int>(std::ceil(options.kept_blocks * blocks)));
   const int most = registers_for(static_cast<double>(threads) * kept);
-  return most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most);
+  return {own, std::min(most, kMost),
+          most > kMost ? ".minnctapersm 1\n" : fmt::format(".maxnreg {}\n", most)};
+}
+
+}  // namespace
+
+std::string registers_directive(const ptx::Function& entry, std::string_view directives,
+                                const WatchOptions& options) {
+  return registers_of(entry, directives, options).directive;
+}
+
+int kept_registers(const ptx::Function& entry, std::string_view directives, const WatchOptions& options) {
+  const RegistersOfEntry registers = registers_of(entry, directives, options);
+  if (registers.own == 0) return options.kept_registers;
+  return std::min(options.kept_registers, std::max(kLeastKept, registers.most - registers.own));
 }
 
 }  // namespace assay::watch

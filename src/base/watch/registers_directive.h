@@ -1,4 +1,4 @@
-// How many registers a watched entry asks its compiler for.
+// How many registers a watched entry asks its compiler for, and how many its tests keep.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,5 +12,9 @@ namespace assay::watch {
 /// number of threads. Without a number of blocks per multiprocessor ptxas gives very long entries 32
 /// registers and spills the rest; one block is what it may count on anyway.
 std::string registers_directive(const ptx::Function&, std::string_view directives, const WatchOptions&);
+
+/// How many registers a test of it may keep longer than the program does: WatchOptions::kept_registers, or
+/// what its compiler has left.
+int kept_registers(const ptx::Function&, std::string_view directives, const WatchOptions&);
 
 }  // namespace assay::watch

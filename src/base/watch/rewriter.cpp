@@ -33,6 +33,7 @@ class FunctionRewriter {
         made_(made),
         first_site_(first_site),
         marks_cold_(marks_cold),
+        kept_(marks_cold ? kept_registers(f_, text_.directives(), options) : options.kept_registers),
         ranges_(f_),
         segment_(f_, registers_, accumulators_, marks_cold) {}
 
@@ -124,8 +125,7 @@ class FunctionRewriter {
     insertions.add(text_.at(i).end, after.text.empty() ? "" : "\n" + after.text);
     made_.counts.added += before.instructions + after.instructions;
     if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
-    if (segment_.full() || segment_.kept(number, last_use_) > options_.kept_registers)
-      end_segment(number, false, insertions);
+    if (segment_.full() || segment_.kept(number, last_use_) > kept_) end_segment(number, false, insertions);
   }
 
   /// Of a stretch from here that can run again: its results are tested at its end, and where one is not
@@ -158,8 +158,8 @@ class FunctionRewriter {
         return last_use_[static_cast<size_t>(reg)] <= number;
       });
       const int kept = trial.kept_results(number, last_use_) + static_cast<int>(dead);
-      if (kept > 4 * options_.kept_registers) break;
-      if (watched >= options_.least_repeated && kept <= options_.kept_registers) end = number + 1;
+      if (kept > 4 * kept_) break;
+      if (watched >= options_.least_repeated && kept <= kept_) end = number + 1;
     }
     return end;
   }
@@ -329,6 +329,7 @@ class FunctionRewriter {
   WatchedText& made_;
   const int32_t first_site_;
   const bool marks_cold_;
+  const int kept_;  ///< registers
   const ValueRanges ranges_;
   AddedRegisters registers_;
   Accumulators accumulators_;

@@ -17,7 +17,7 @@
 namespace assay::watch {
 
 struct WatchOptions {
-  int kept_registers = 40;
+  int kept_registers = 40;  ///< less where an entry has fewer to spare (registers_directive.h)
   /// Stretches with as many instructions to watch, which can run again, are tested at their end alone; the
   /// code aside goes through them once more.
   int least_repeated = 12;
