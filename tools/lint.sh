@@ -4,9 +4,9 @@
 #   --all      every source of the tree; by default those that differ from the branch `main` (or from HEAD, on main)
 #   --check    formats nothing, says what it would format
 #   --no-tidy  without clang-tidy, which takes seconds for each file
-#   --only-format  the format and the length of lines alone, as the test `format` asks (the rules are tests of their own)
+#   --only-format  the format and the lengths of lines and functions alone, as the test `format` asks (the rules are tests of their own)
 # All but tests/ptx/programs, whose lines recorded PTX names.
-# Looks at: the format, lines past 110 columns, clang-tidy's findings, the table of folders (tests/layering.cmake), the rows of
+# Looks at: the format, lines past 110 columns, functions past 80 lines (of kernels 100; tests may have longer tables), clang-tidy's findings, the table of folders (tests/layering.cmake), the rows of
 # tests/broken.md, functions of one name in sources that a build of release compiles together (tests/unity_names.cmake, where
 # there is such a build). Exit status 1: something was found; 2: a tool is missing.
 set -uo pipefail
@@ -49,6 +49,8 @@ if [[ ${#files[@]} -gt 0 ]]; then
   fi
   while IFS= read -r line; do wrong "past 110 columns: ${line:0:100} ..."; done \
     < <(LC_ALL=C.UTF-8 grep -HnE '^.{111,}' "${files[@]}")
+  while IFS= read -r line; do wrong "$line"; done \
+    < <(printf '%s\n' "${files[@]}" | grep -v '^tests/' | xargs -r awk -f tools/long_functions.awk)
 fi
 
 [[ ${#rules[@]} -eq 0 || ! -e build/release/CMakeCache.txt ]] || rules+=(unity_names)

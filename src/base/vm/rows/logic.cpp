@@ -243,6 +243,11 @@ void add_bit_fields(std::vector<Row>& rows) {
                         [](uint32_t a, uint32_t b) { return bit_mask<true>(a, b); });
   binary<B32, U32, U32>(rows, integer, {"bmsk.wrap.b32"},
                         [](uint32_t a, uint32_t b) { return bit_mask<false>(a, b); });
+}
+
+/// How many ones or zeros, and where the highest one is.
+void add_bit_counts(std::vector<Row>& rows) {
+  const Flow integer = Flow::integer;
   unary<U32, B32>(rows, integer, {"popc.b32"},
                   [](uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); });
   unary<U32, B64>(rows, integer, {"popc.b64"},
@@ -269,6 +274,10 @@ void add_bit_fields(std::vector<Row>& rows) {
     const uint32_t bit = highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a));
     return bit == ~0u ? bit : 63u - bit;
   });
+}
+
+void add_bit_orders(std::vector<Row>& rows) {
+  const Flow permute = Flow::permute, integer = Flow::integer;
   add_extract<Extract::forward>(rows, "f4e");
   add_extract<Extract::backward>(rows, "b4e");
   add_extract<Extract::replicate>(rows, "rc8");
@@ -318,6 +327,8 @@ void add_logic_rows(std::vector<Row>& rows) {
   add_shifts<U64, S64>(rows, "64");
   add_funnel_shifts(rows);
   add_bit_fields(rows);
+  add_bit_counts(rows);
+  add_bit_orders(rows);
   add_select<B16>(rows, "{b16,u16,s16}");
   add_select<B32>(rows, "{b32,u32,s32}");
   add_select<B64>(rows, "{b64,u64,s64}");
