@@ -21,6 +21,8 @@ struct Work {
   bool window = false;
   /// Without a state: every token's row meets a matrix of weights, here and in the reference.
   bool weights = false;
+  /// M is no number of slots: so many writes per token, each of the work of a token.
+  bool several_writes = false;
 };
 
 /// Of a kernel that is not ours: one recurrence.
@@ -42,7 +44,7 @@ Work work_of(const Case& c) {
     });
     if (!of_matrices) return {0, of_keys, weights};
     if (kernel.name.ends_with("_hopper")) return {0.5, false};  // one wgmma is many mma
-    return {(states > 1 && c.M == 0) || removes ? 1.5 : 1, false};
+    return {(states > 1 && c.M == 0) || removes ? 1.5 : 1, false, false, c.M > 0 && !has_slots(op)};
   }
   return {};
 }
@@ -51,12 +53,12 @@ Work work_of(const Case& c) {
 
 double estimated_cost(const Case& c) {
   const double sequences = c.cu_seqlens.empty() ? static_cast<double>(c.B) : double(c.cu_seqlens.size() - 1);
-  const double tokens = static_cast<double>(c.B * c.T) + 16 * sequences;
+  const auto [recurrences, window, weights, several_writes] = work_of(c);
+  const double tokens = static_cast<double>(c.B * c.T * (several_writes ? c.M : 1)) + 16 * sequences;
   const double heads = static_cast<double>(std::max(c.H, c.HV));
   const double channels = padded(c.K), values = padded(c.V);
   // Gradients take about three times the work of the outputs.
   const double passes = (runs_forward(c) ? 1 : 0) + (runs_backward(c) ? 3 : 0);
-  const auto [recurrences, window, weights] = work_of(c);
   if (window) return passes * tokens * static_cast<double>(c.V) * (60 + 25 * static_cast<double>(c.K));
   const double product = weights ? 0.4 * channels * values : 0;
   if (recurrences == 0) return passes * heads * tokens * (60 * std::max(channels, values) + product);
@@ -65,7 +67,8 @@ double estimated_cost(const Case& c) {
     return recurrences * passes * heads * (tokens * per_token + sequences * 8 * keys * columns);
   };
   // With slots there are two recurrences, from the channels of k and of v to the slots.
-  if (c.M > 0) return of_recurrence(padded(c.M), channels) + of_recurrence(padded(c.M), values);
+  if (c.M > 0 && !several_writes)
+    return of_recurrence(padded(c.M), channels) + of_recurrence(padded(c.M), values);
   return of_recurrence(channels, values);
 }
 

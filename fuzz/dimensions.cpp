@@ -57,7 +57,11 @@ int64_t draw_length() {
                         {2, 0}});
 }
 
+/// Kernels that take few of what M counts are given any number of it.
+constexpr int64_t kFew = 15;
+
 int64_t draw_width(int64_t limit) {
+  if (limit <= kFew) return between(1, limit);
   const int64_t width =
       pick<int64_t>({{14, 64},
                      {14, 32},

@@ -59,7 +59,8 @@ std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inp
 
 namespace {
 
-/// What makes a token's transition, as rows [b, t, head] of a tensor; null where it is absent.
+/// What makes a token's transition, or that of each of its writes, as rows [b, t, write, head] of a tensor;
+/// null where it is absent.
 struct TransitionRows {
   const Tensor *reader = nullptr, *writer = nullptr, *along = nullptr;
   std::vector<const Tensor*> rates;
@@ -74,13 +75,27 @@ struct TransitionRows {
       if (argument.role == Role::rate) rates.push_back(&found->second);
     }
   }
-  static int64_t heads(const Tensor& x) { return x.axes[2].size; }
-  /// visit(x) of a head's elements at a token; `of`: heads of whom it is one.
+  /// The axis of heads: behind B, T and what else a token has before them.
+  static size_t head_axis(const Tensor& x) {
+    size_t at = 2;
+    while (!x.axes[at].name.starts_with("H")) ++at;
+    return at;
+  }
+  static int64_t heads(const Tensor& x) { return x.axes[head_axis(x)].size; }
+  int64_t writes() const { return head_axis(*reader) > 2 ? reader->axes[2].size : 1; }
+  static int64_t width(const Tensor& x) {
+    const size_t channels = head_axis(x) + 1;
+    return x.axes.size() > channels ? x.axes[channels].size : 1;
+  }
+  /// First element of a head's row; `of`: heads of whom it is one.
+  static int64_t first(const Tensor& x, int64_t write, int64_t head, int64_t of) {
+    return (write * heads(x) + head / (of / heads(x))) * width(x);
+  }
+  /// visit(x) of a head's elements at a write.
   template <typename Visit>
-  static void each(const Tensor& x, int64_t token, int64_t head, int64_t of, const Visit& visit) {
-    const int64_t width = x.axes.size() > 3 ? x.axes[3].size : 1;
-    const int64_t row = (token * heads(x) + head / (of / heads(x))) * width;
-    for (int64_t c = 0; c < width; ++c) visit(x.value(row + c), c);
+  static void each(const Tensor& x, int64_t write, int64_t head, int64_t of, const Visit& visit) {
+    const int64_t row = first(x, write, head, of);
+    for (int64_t c = 0; c < width(x); ++c) visit(x.value(row + c), c);
   }
   int64_t all_heads() const {
     int64_t most = heads(*reader);
@@ -89,18 +104,18 @@ struct TransitionRows {
   }
 
   /// log of the factor along what is replaced, at least 1.
-  double growth(int64_t token, int64_t head, int64_t of) const {
+  double growth(int64_t write, int64_t head, int64_t of) const {
     double taken = 0;
     std::vector<double> row;
-    each(*reader, token, head, of, [&](double x, int64_t) { row.push_back(x); });
+    each(*reader, write, head, of, [&](double x, int64_t) { row.push_back(x); });
     if (writer)
-      each(*writer, token, head, of, [&](double x, int64_t c) { taken -= x * row[static_cast<size_t>(c)]; });
+      each(*writer, write, head, of, [&](double x, int64_t c) { taken -= x * row[static_cast<size_t>(c)]; });
     else
-      each(along ? *along : *reader, token, head, of,
+      each(along ? *along : *reader, write, head, of,
            [&](double x, int64_t c) { taken += x * row[static_cast<size_t>(c)]; });
     double rate = rates.empty() ? 1 : 0;
     for (const Tensor* x : rates)
-      each(*x, token, head, of, [&](double each_rate, int64_t) { rate = std::fmax(rate, each_rate); });
+      each(*x, write, head, of, [&](double each_rate, int64_t) { rate = std::fmax(rate, each_rate); });
     return std::log(std::fmax(1, std::fabs(1 - rate * taken)));
   }
 };
@@ -111,23 +126,23 @@ std::optional<DomainFault> lengthening(const Operator& op, const std::vector<int
                                        const TensorMap& inputs) {
   const TransitionRows rows(op, inputs);
   if (!rows.reader) return std::nullopt;
-  const int64_t batches = rows.reader->axes[0].size, T = rows.reader->axes[1].size, of = rows.all_heads();
+  const int64_t batches = rows.reader->axes[0].size, T = rows.reader->axes[1].size, of = rows.all_heads(),
+                writes = rows.writes();
   std::vector<int64_t> ends = cu_seqlens;
   for (int64_t b = 0; cu_seqlens.empty() && b <= batches; ++b) ends.push_back(b * T);
   for (int64_t head = 0; head < of; ++head)
     for (size_t n = 0; n + 1 < ends.size(); ++n) {
       double nats = 0;
-      const int64_t first = ends[n];
-      for (int64_t t = first; t < ends[n + 1]; ++t) {
-        nats += rows.growth(t, head, of);
+      const int64_t first = ends[n] * writes;
+      for (int64_t at = first; at < ends[n + 1] * writes; ++at) {
+        nats += rows.growth(at, head, of);
         if (nats <= std::log(kLongestGrowth)) continue;
         const Tensor& x = *rows.reader;
-        const int64_t i =
-            (first * TransitionRows::heads(x) + head / (of / TransitionRows::heads(x))) * x.axes[3].size;
-        return DomainFault{x.name, t + 1 - first, x.element_name(i), x.value(i),
+        const int64_t i = TransitionRows::first(x, first, head, of), tokens = (at - first) / writes + 1;
+        return DomainFault{x.name, tokens, x.element_name(i), x.value(i),
                            fmt::format("the transitions of the {} tokens from this one on, decays aside, "
                                        "lengthen a state by more than {:.0f}",
-                                       t + 1 - first, kLongestGrowth)};
+                                       tokens, kLongestGrowth)};
       }
     }
   return std::nullopt;

@@ -105,9 +105,11 @@ void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vec
                 const std::vector<ElementBound>& bounds, bool gradient, ReferenceOutput& out) {
   const bool shared = gradient && layout.shared(x.heads);
   size_t i = 0;
-  for (int64_t r = 0; r < layout.rows(x.slice); ++r) {
-    const size_t row = static_cast<size_t>(layout.row(x.slice, x.heads, r));
-    for (int64_t c = 0; c < layout.columns(); ++c, ++i) {
+  const int64_t width = layout.columns() / layout.parts();
+  for (int64_t n = 0; n < layout.rows(x.slice) * layout.parts(); ++n) {
+    const int64_t r = n / layout.parts(), part = n % layout.parts();
+    const size_t row = static_cast<size_t>(layout.row(x.slice, x.heads, r, part));
+    for (int64_t c = 0; c < width; ++c, ++i) {
       const size_t at = row + static_cast<size_t>(c);
       const Ball<double> sum = shared ? sum_of({out.mid[at], out.rad[at]}, balls[i]) : balls[i];
       out.mid[at] = sum.mid, out.rad[at] = sum.rad;

@@ -21,8 +21,11 @@ SliceMatrix read_matrix(const Problem& p, std::string_view name, const SliceLayo
       optional ? find_input(p, name, layout.size()) : &require_input(p, name, layout.size());
   if (!tensor) return m;
   m.present = true;
+  const int64_t width = m.columns / layout.parts();
+  double* to = m.values.data();
   for (int64_t r = 0; r < m.rows; ++r)
-    decode_run(*tensor, layout.row(s, heads, r), m.columns, m.values.data() + r * m.columns);
+    for (int64_t part = 0; part < layout.parts(); ++part, to += width)
+      decode_run(*tensor, layout.row(s, heads, r, part), width, to);
   return m;
 }
 
@@ -44,10 +47,12 @@ SliceLayout::SliceLayout(const ArgumentSpec& argument, const Sizes& sizes, bool 
     if (axis == "T") tokens_ = true;
     if (axis == "B" || axis == "N") sequences_ = true;
     if (axis == "B" || axis == "N" || axis == "T") continue;
-    if (per_head && is_head(axis))
+    if (per_head && is_head(axis)) {
       heads_ = size;
-    else
+      for (const int64_t before : rest) parts_ *= before;
+    } else {
       rest.push_back(size);
+    }
   }
   if (rest.empty()) return;
   columns_ = rest.back();
@@ -55,9 +60,9 @@ SliceLayout::SliceLayout(const ArgumentSpec& argument, const Sizes& sizes, bool 
   if (tokens_) columns_ *= rows_, rows_ = 1;
 }
 
-int64_t SliceLayout::row(const Slice& s, int64_t heads, int64_t r) const {
+int64_t SliceLayout::row(const Slice& s, int64_t heads, int64_t r, int64_t part) const {
   const int64_t head = heads_ == heads ? s.h : s.h / std::max<int64_t>(1, heads / heads_);
-  if (tokens_) return ((s.first_row + r) * heads_ + head) * columns_;
+  if (tokens_) return (((s.first_row + r) * parts_ + part) * heads_ + head) * (columns_ / parts_);
   return (((sequences_ ? s.n * heads_ : 0) + head) * rows_ + r) * columns_;
 }
 

@@ -11,8 +11,9 @@
 
 namespace assay {
 
-/// An argument's part of one slice as a matrix. Arguments of every token have one row per token; the last
-/// axis makes the columns, all others the rows; without any axis left it is 1 x 1.
+/// An argument's part of one slice as a matrix. Arguments of every token have one row per token, which takes
+/// all other axes; else the last axis makes the columns, all others the rows; without any axis left it is
+/// 1 x 1.
 struct SliceMatrix {
   int64_t rows = 0, columns = 0;
   std::vector<double> values;  ///< row by row; zeros where the argument is absent
@@ -45,8 +46,11 @@ class SliceLayout {
   bool shared(int64_t heads) const { return (!tokens_ && !sequences_) || (heads_ != heads); }
   int64_t rows(const Slice& s) const { return tokens_ ? s.tokens : rows_; }
   int64_t columns() const { return columns_; }
-  /// First element of a row of the slice's matrix; `heads` of the operator share the argument's in groups.
-  int64_t row(const Slice& s, int64_t heads, int64_t r) const;
+  /// A token's row in so many equal parts, where axes stand between tokens and heads; else one.
+  int64_t parts() const { return parts_; }
+  /// First element of a row of the slice's matrix, or of one of its parts, each of which lies in one piece;
+  /// `heads` of the operator share the argument's in groups.
+  int64_t row(const Slice& s, int64_t heads, int64_t r, int64_t part = 0) const;
   /// The tensor's axes, with their sizes.
   const std::vector<Axis>& axes() const { return axes_; }
   int64_t size() const;
@@ -54,7 +58,7 @@ class SliceLayout {
  private:
   std::vector<Axis> axes_;
   bool tokens_ = false, sequences_ = false;
-  int64_t heads_ = 1, rows_ = 1, columns_ = 1;
+  int64_t heads_ = 1, rows_ = 1, columns_ = 1, parts_ = 1;
 };
 
 /// Most heads that any argument has, where slices are taken head by head; else 1.

@@ -20,8 +20,7 @@ struct ViewAxis {
   int64_t size = 1, stride = 0;  ///< of elements
 };
 
-/// The view's axes of more than one element, those made one that lie as one; as many as there are, four at
-/// most.
+/// The view's axes of more than one element, those made one that lie as one.
 std::vector<ViewAxis> joined_axes(const TensorLayout& layout) {
   std::vector<ViewAxis> axes;
   for (size_t i = 0; i < layout.sizes.size(); ++i) {
@@ -37,12 +36,11 @@ std::vector<ViewAxis> joined_axes(const TensorLayout& layout) {
   return axes;
 }
 
-/// The launch that copies the view into the workspace. `layout` has a gap or another order: never of no axes.
-Launch gather_launch(const std::string& input, const std::string& copy, const TensorLayout& layout,
-                     int element_bytes) {
+/// The launch that copies four axes at most of the view into the workspace, from an element of each on.
+Launch gather_launch(const std::string& input, const std::string& copy, const std::vector<ViewAxis>& of,
+                     int64_t from, int64_t to, int element_bytes) {
   std::array<ViewAxis, kAxes> axes;
-  const std::vector<ViewAxis> joined = joined_axes(layout);
-  std::copy_backward(joined.begin(), joined.end(), axes.end());
+  std::copy_backward(of.begin(), of.end(), axes.end());
   int64_t planes = axes[0].size * axes[1].size, plane = axes[2].size * axes[3].size;
   if (plane >= kLargestPlane && axes[0].size == 1) {  // a plane of one row
     axes = {axes[1], axes[2], ViewAxis{}, axes[3]};
@@ -58,10 +56,34 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
   launch.function = element_bytes == 2 ? "gather_16" : "gather_32";
   launch.grid = {static_cast<uint32_t>(planes * tiles), 1, 1};
   launch.block = {kThreads, 1, 1};
-  launch.arguments = {PointerArgument{input, 0}, PointerArgument{copy, 0}, word(tiles), word(plane),
-                      word(axes[3].size),        word(axes[1].size)};
+  launch.arguments = {PointerArgument{input, from * element_bytes},
+                      PointerArgument{copy, to * element_bytes},
+                      word(tiles),
+                      word(plane),
+                      word(axes[3].size),
+                      word(axes[1].size)};
   for (const ViewAxis& axis : axes) launch.arguments.emplace_back(axis.stride);
   return launch;
+}
+
+/// Those that copy all of it, by each index of the outermost axes that are more than four. `layout` has a gap
+/// or another order: never of no axes.
+void add_gathers(std::vector<Launch>& launches, const std::string& input, const std::string& copy,
+                 const TensorLayout& layout, int element_bytes) {
+  std::vector<ViewAxis> axes = joined_axes(layout);
+  std::vector<int64_t> from{0};
+  for (; axes.size() > kAxes; axes.erase(axes.begin())) {
+    std::vector<int64_t> each;
+    for (const int64_t first : from)
+      for (int64_t i = 0; i < axes[0].size; ++i) each.push_back(first + i * axes[0].stride);
+    from = std::move(each);
+  }
+  int64_t elements = 1, to = 0;
+  for (const ViewAxis& axis : axes) elements *= axis.size;
+  for (const int64_t first : from) {
+    launches.push_back(gather_launch(input, copy, axes, first, to, element_bytes));
+    to += elements;
+  }
 }
 
 void use_copy_instead(Program& plan, const std::string& tensor, const std::string& copy) {
@@ -104,7 +126,7 @@ std::vector<Launch> copies_before(const Kernel& kernel, const ResolvedCase& c, P
         argument.layout ? *argument.layout : layout_of_strides(argument.shape.axes, argument.shape.strides());
     if (!order.empty())
       from.sizes = in_order(from.sizes, order), from.strides = in_order(from.strides, order);
-    copies.push_back(gather_launch(input, copy, from, format(argument.shape.dtype).bytes));
+    add_gathers(copies, input, copy, from, format(argument.shape.dtype).bytes);
   }
   return copies;
 }
@@ -124,7 +146,7 @@ std::vector<Launch> copies_after(const Kernel& kernel, Program& program) {
     const std::vector<int64_t> of_rows = rows.strides();
     std::vector<int64_t> strides(order.size());
     for (size_t i = 0; i < order.size(); ++i) strides[order[i]] = of_rows[i];
-    copies.push_back(gather_launch(written, output.name, layout_of_strides(output.axes, strides), bytes));
+    add_gathers(copies, written, output.name, layout_of_strides(output.axes, strides), bytes);
   }
   return copies;
 }

@@ -142,7 +142,7 @@ Write(const Inputs&, Decay) -> Write<Inputs, Decay>;
 /// q: T x K, the queries among the inputs `x`.
 template <typename Real, typename Inputs, typename Term>
 StateOutputs<Real> state_forward(const Inputs& x, const Matrix<Real>& q, const Term& term) {
-  StateOutputs<Real> y{Matrix<Real>(x.v.rows(), x.v.cols()), x.S0};
+  StateOutputs<Real> y{Matrix<Real>(q.rows(), x.S0.cols()), x.S0};
   for (Eigen::Index t = 0; t < q.rows(); ++t) {
     term.step(t, y.S);
     y.o.row(t) = (y.S.transpose() * q.row(t).transpose() * x.scale).transpose();

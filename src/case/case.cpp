@@ -171,8 +171,15 @@ SizedArgument sized(const ArgumentSpec& spec, const Case& c) {
   return argument;
 }
 
+bool has_slots(const Operator& op) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(), [](const ArgumentSpec& a) {
+    return a.role == Role::state && std::find(a.axes.begin(), a.axes.end(), "M") != a.axes.end();
+  });
+}
+
 int64_t usual_slots(const Operator& op) {
-  return has_axis(op, "M") ? 64 : 0;
+  if (has_slots(op)) return 64;
+  return has_axis(op, "M") ? 2 : 0;
 }
 
 Direction direction_of(const std::string& name) {

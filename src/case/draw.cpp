@@ -36,10 +36,10 @@ std::vector<Place> places(const Case& c) {
   return all;
 }
 
-/// Sizes of the tensor seen as [b][t][h][c]: an axis the argument lacks has size 1; every axis but B, N, T,
-/// H, HV and the last is folded into the channel.
+/// Sizes of the tensor seen as [b][t][writes][h][c]: an axis the argument lacks has size 1; those between
+/// tokens and heads are writes of a token, every other but B, N, T, H, HV is folded into the channel.
 struct Extent {
-  int64_t b = 1, t = 1, h = 1, c = 1;
+  int64_t b = 1, t = 1, writes = 1, h = 1, c = 1;
   bool has_time = false;
 };
 
@@ -51,11 +51,20 @@ Extent extent_of(const Tensor& tensor) {
     else if (axis.name == "T")
       e.t = axis.size, e.has_time = true;
     else if (axis.name == "H" || axis.name == "HV")
-      e.h *= axis.size;
+      e.h *= axis.size, e.writes *= e.c, e.c = 1;
     else
       e.c *= axis.size;
   }
   return e;
+}
+
+/// Of a row of all tokens' writes, which follow each other as the tokens of so much longer a sequence.
+Place place_of(int64_t row, const Extent& e, const std::vector<Place>& tokens) {
+  if (!e.has_time) return {0, 0, 1};
+  const int64_t t = row / e.writes;
+  Place place = tokens.empty() ? Place{0, t, e.t} : tokens[static_cast<size_t>(t)];
+  place.position = place.position * e.writes + row % e.writes, place.length *= e.writes;
+  return place;
 }
 
 /// Elements that are drawn together, so that threads are worth their while.
@@ -64,18 +73,18 @@ constexpr int64_t kDrawnTogether = 1 << 14;
 /// Channels that are drawn at once.
 constexpr int64_t kRowPart = 256;
 
-/// Rows of all heads and channels of a token, each once, on at most `threads` threads. `draw_row` draws some
-/// channels of one head from a place on.
+/// Rows of all heads and channels of a token or write, each once, on at most `threads` threads. `draw_row`
+/// draws some channels of one head from a place on.
 template <typename DrawRow>
 void fill(Tensor& tensor, const std::vector<Place>& tokens, int threads, DrawRow draw_row) {
   const Extent e = extent_of(tensor);
-  const int64_t width = e.h * e.c, rows = e.b * e.t,
+  const int64_t width = e.h * e.c, writes = e.t * e.writes, rows = e.b * writes,
                 of_task = std::max<int64_t>(1, kDrawnTogether / std::max<int64_t>(width, 1));
   parallel_for((rows + of_task - 1) / of_task, threads, [&](int64_t task) {
     std::array<double, kRowPart> drawn;
     for (int64_t row = task * of_task, end = std::min(row + of_task, rows); row < end; ++row) {
-      const int64_t b = row / e.t, t = row % e.t;
-      const Place place = !e.has_time ? Place{0, 0, 1} : tokens.empty() ? Place{0, t, e.t} : tokens[t];
+      const int64_t b = row / writes;
+      const Place place = place_of(row % writes, e, tokens);
       for (int64_t h = 0; h < e.h; ++h)
         for (int64_t c = 0; c < e.c; c += kRowPart) {
           const std::span<double> part(drawn.data(), static_cast<size_t>(std::min(kRowPart, e.c - c)));
@@ -86,11 +95,17 @@ void fill(Tensor& tensor, const std::vector<Place>& tokens, int threads, DrawRow
   });
 }
 
+/// The case with the argument's writes as its tokens.
+Case of_writes(Case c, const ArgumentSpec& spec) {
+  c.T *= extent_of(sized(spec, c).shape).writes;
+  return c;
+}
+
 /// The elements of one argument, each from its place alone.
 class Elements {
  public:
   Elements(const ArgumentSpec& spec, const ResolvedCase& r)
-      : case_(r.case_),
+      : case_(of_writes(r.case_, spec)),
         name_(spec.name),
         random_(r.case_.seed, spec.name),
         kind_(*r.values),
@@ -106,7 +121,7 @@ class Elements {
           role_ == Role::opposed || role_ == Role::along || role_ == Role::rate || other.name == spec.name;
       replaces_ |= other.role == Role::rate;
       if (other.role == Role::unit && told)
-        rows_.emplace(r.case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()), rates);
+        rows_.emplace(case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()), rates);
     }
   }
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
@@ -154,18 +169,13 @@ class Elements {
 class DrawnSource : public TensorSource {
  public:
   DrawnSource(const SizedArgument& argument, const ResolvedCase& r)
-      : elements_(argument.spec, r),
-        extent_(extent_of(argument.shape)),
-        dtype_(argument.shape.dtype),
-        T_(r.sizes.T) {
+      : elements_(argument.spec, r), extent_(extent_of(argument.shape)), dtype_(argument.shape.dtype) {
     if (!r.case_.cu_seqlens.empty()) tokens_ = places(r.case_);
   }
   uint64_t bits(int64_t flat) const override {
     const int64_t c = flat % extent_.c, h = flat / extent_.c % extent_.h;
-    const int64_t t = flat / extent_.c / extent_.h % extent_.t, b = flat / extent_.c / extent_.h / extent_.t;
-    const Place place = !extent_.has_time ? Place{0, 0, 1}
-                        : tokens_.empty() ? Place{0, t, T_}
-                                          : tokens_[static_cast<size_t>(t)];
+    const int64_t row = flat / extent_.c / extent_.h, writes = extent_.t * extent_.writes, b = row / writes;
+    const Place place = place_of(row % writes, extent_, tokens_);
     return encode(dtype_, elements_.at({b + place.sequence, place.position, h, c}, place.length, extent_.c));
   }
 
@@ -173,7 +183,6 @@ class DrawnSource : public TensorSource {
   const Elements elements_;
   const Extent extent_;
   const Dtype dtype_;
-  const int64_t T_;
   std::vector<Place> tokens_;
 };
 

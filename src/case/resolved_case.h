@@ -52,7 +52,9 @@ ResolvedCase resolve_unchecked(const Case&, const Operator&);
 /// An argument as the case shapes it, whether it is there or not.
 SizedArgument sized(const ArgumentSpec&, const Case&);
 
-/// Slots of a case that asks for none: 64; 0 where the operator has no such axis.
+/// Is M, where the operator has such an axis, the slots of its states? Else it is the writes of a token.
+bool has_slots(const Operator&);
+/// M of a case that asks for none: 64 slots, 2 writes; 0 where the operator has no such axis.
 int64_t usual_slots(const Operator&);
 
 /// Inputs drawn from the case alone: same case, same bits, on every host and any number of threads. Rounded

@@ -141,7 +141,9 @@ void CaseOptions::add_sizes(CLI::App& app) {
       ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
-  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them (default: 64)")
+  app.add_option(
+         "-M,--slots", case_.M,
+         "Slots, where the operator has them (default: 64); of gated_delta_product the writes per token (2)")
       ->check(not_empty())
       ->group(sizes);
   app.add_option("--cu-seqlens", cu_seqlens_, "Packed sequences: offsets 0,...,T")

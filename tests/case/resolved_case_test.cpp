@@ -84,6 +84,7 @@ TEST(ResolvedCase, DirectionsHaveNames) {
   }
   EXPECT_EQ(usual_slots(gated_operator()), 0);
   EXPECT_EQ(usual_slots(find_operator("gsa")), 64);
+  EXPECT_EQ(usual_slots(find_operator("gated_delta_product")), 2);
 }
 
 }  // namespace

@@ -153,6 +153,21 @@ TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {
   EXPECT_LE(removing, kRemovingTokens);
 }
 
+/// Each write of a token has a key of its own, and exact values remove as often as with so many tokens.
+TEST(UnitRows, OfATokensWritesAreThoseOfAsManyTokens) {
+  const int64_t K = 5, T = 40, M = 3;
+  for (const char* values : {"normal", "exact"}) {
+    Case c = case_of(values, T, K);
+    c.kernel = "gated_delta_product.fused_recurrent", c.M = M, c.H = 2;
+    Case rule = c;
+    rule.kernel = "gated_delta_rule.fused_recurrent", rule.T = T * M, rule.M = 0;
+    const TensorMap of_writes = draw_inputs(c, find_operator("gated_delta_product")),
+                    of_tokens = draw_inputs(rule, find_operator("gated_delta_rule"));
+    for (const char* name : {"k", "v", "beta"})
+      EXPECT_EQ(of_writes.at(name).data, of_tokens.at(name).data) << name;
+  }
+}
+
 TEST(UnitRows, OfKeysHaveLengthOneAndAreReplacedAtARateOfZeroToTwo) {
   const Keys keys(case_of("normal", 400, 16));
   int64_t beyond = 0, whole = 0, none = 0, twice = 0;

@@ -23,7 +23,7 @@ Case as_drawn(Case c, const Kernel& kernel, const Operator& op) {
   c.K = std::min(c.K, kernel.limits.max_K), c.V = std::min(c.V, kernel.limits.max_V);
   for (const auto& [axis, size] : {std::pair{"H", &Case::H}, {"K", &Case::K}, {"V", &Case::V}})
     if (!has_axis(op, axis)) c.*size = 1;
-  c.M = has_axis(op, "M") ? 32 : 0;
+  c.M = has_axis(op, "M") ? std::min<int64_t>(32, kernel.limits.max_M) : 0;
   return c;
 }
 

@@ -156,6 +156,44 @@ TEST(DeltaEquivalence, comba_without_decay_that_reads_with_its_keys_is_the_delta
   });
 }
 
+TEST(DeltaEquivalence, gated_delta_product_is_the_gated_rule_on_its_writes) {
+  for_each_decay("gated_delta_product", [](RandomProblem& p, bool broken) {
+    const auto own = outputs("gated_delta_product", p), back = gradients("gated_delta_product", p);
+    const int64_t M = p.problem.sizes.M;
+    // Rows of a token's writes lie one behind the other; queries and cotangents are at the last, gates at the
+    // first.
+    for (auto& [name, tensor] : TensorMap(p.inputs)) {
+      if (tensor.axes[0].name != "B") continue;
+      std::vector<Axis> axes = tensor.axes;
+      axes[1].size *= M;
+      if (axes[2].name == "M") axes.erase(axes.begin() + 2);
+      const bool spread = axes.size() == tensor.axes.size();
+      const int64_t place = name == "g" && !broken ? 0 : M - 1;
+      const Tensor from = tensor;
+      set(p, name.c_str(), axes, [&](int64_t i) {
+        if (!spread) return from.value(i);
+        const int64_t width = from.size() / kT, row = i / width;
+        return row % M == place ? from.value(row / M * width + i % width) : 0;
+      });
+    }
+    p.problem.sizes.T = kT * M;
+    const auto rule = outputs("gated_delta_rule", p), of_rule = gradients("gated_delta_rule", p);
+    int64_t count = apart(named(own, "final_state"), named(rule, "final_state"));
+    for (const auto& [ours, its] : {std::pair{&own, &rule}, {&back, &of_rule}})
+      for (const ReferenceOutput& y : ours->outputs) {
+        const ReferenceOutput& z = named(*its, y.name);
+        const size_t width = y.mid.size() / kT, writes = static_cast<size_t>(M);
+        const size_t place = y.name == "dg" ? 0 : writes - 1;
+        for (size_t i = 0; i < y.mid.size(); ++i) {
+          const size_t j =
+              z.mid.size() == y.mid.size() ? i : (i / width * writes + place) * width + i % width;
+          count += !(std::fabs(y.mid[i] - z.mid[j]) <= y.rad[i] + z.rad[j]);
+        }
+      }
+    return count;
+  });
+}
+
 /// x with each head of H repeated for `sharing` heads in a row.
 Tensor repeated(const Tensor& x, int64_t sharing) {
   std::vector<Axis> axes = x.axes;

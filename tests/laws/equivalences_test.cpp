@@ -260,8 +260,9 @@ TEST(Equivalence, gla_gradients_of_gates_are_running_sums_of_q_dq_minus_k_dk) {
 TEST(Equivalence, every_linear_readout_obeys_eulers_identity_token_by_token) {
   RandomShape shape;
   shape.T = 17, shape.K = 4, shape.V = 3, shape.cotangents = true;
-  for (const char* name : {"linear_attn", "simple_gla", "gla", "retention", "lightning_attn", "rwkv6",
-                           "rwkv7", "delta_rule", "gated_delta_rule", "kda", "comba"}) {
+  for (const char* name :
+       {"linear_attn", "simple_gla", "gla", "retention", "lightning_attn", "rwkv6", "rwkv7", "delta_rule",
+        "gated_delta_rule", "kda", "comba", "gated_delta_product"}) {
     RandomProblem p;
     draw(name, "logsigmoid", shape, 7, p);
     const Operator& op = find_operator(name);

@@ -196,9 +196,10 @@ std::vector<Fp32Check> judged_transcription(const LawProblem<Op>& p) {
         const SliceLayout layout(spec, problem.sizes, Op::traits.per_head);
         auto& out = got[(gradient ? "d" : "") + std::string(spec.name)];
         out.resize(static_cast<size_t>(layout.size()));
+        const Eigen::Index width = m.cols() / layout.parts();
         for (Eigen::Index r = 0; r < m.rows(); ++r)
           for (Eigen::Index c = 0; c < m.cols(); ++c)
-            out[static_cast<size_t>(layout.row(x.slice, x.heads, r) + c)] += m(r, c);
+            out[static_cast<size_t>(layout.row(x.slice, x.heads, r, c / width) + c % width)] += m(r, c);
       };
       const auto in = slice_inputs<Op, float>(x);
       if (gradient) {

@@ -19,7 +19,7 @@ Case case_of(const Kernel& kernel, const std::string& layout) {
   c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16;
   for (const ArgumentSpec& input : op.inputs)
     for (const std::string_view axis : input.axes) {
-      if (axis == "M") c.M = 9;
+      if (axis == "M") c.M = std::min<int64_t>(9, kernel.limits.max_M);
       if (axis == "HV") c.HV = 3;
     }
   c.direction = directions_of(kernel).back();

@@ -33,7 +33,7 @@ const std::vector<Named>& whole_programs() {
       Case c;
       c.kernel = kernel.name;
       c.T = 19, c.K = 16, c.V = 16;
-      if (kernel.limits.max_M > 0) c.M = 16;
+      if (kernel.limits.max_M > 0) c.M = std::min<int64_t>(16, kernel.limits.max_M);
       c.initial_state = true;
       const Operator& op = find_operator(kernel.operator_name);
       TensorMap inputs = draw_inputs(c, op);

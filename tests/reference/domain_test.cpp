@@ -84,5 +84,23 @@ TEST(Domain, of_a_rule_that_reads_another_key_ends_where_what_that_reads_grows) 
   }
 }
 
+/// 1.5^18 is above 2^10: the sixth token of three writes.
+TEST(Domain, of_a_rule_of_several_writes_ends_where_those_of_its_tokens_grow) {
+  const Operator& op = find_operator("gated_delta_product");
+  for (const double rate : {2.0, 2.5}) {
+    RandomProblem p;
+    RandomShape shape;
+    shape.T = 12, shape.K = 2, shape.M = 3, shape.cu_seqlens = {0, 4, 12};
+    draw_problem_of(op, "none", shape, 1, p);
+    for (int64_t i = 0; i < p.at("k").size(); ++i) p.at("k").set(i, i % 2 ? 0 : 1);
+    for (int64_t i = 0; i < p.at("beta").size(); ++i) p.at("beta").set(i, rate);
+    const auto fault = lengthening(op, shape.cu_seqlens, p.inputs);
+    EXPECT_EQ(fault.has_value(), rate > 2);
+    if (!fault) continue;
+    EXPECT_EQ(fault->element, "k[b=0,t=4,m=0,h=0,k=0]");
+    EXPECT_EQ(fault->elements, 6);
+  }
+}
+
 }  // namespace
 }  // namespace assay

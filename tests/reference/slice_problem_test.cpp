@@ -29,6 +29,13 @@ TEST(SliceLayout, places_tokens_states_and_shared_arguments) {
        (6 * 2 + 1) * 3,
        true},
       {"one number per token", {"g", {"B", "T", "HQ"}, Role::log_decay}, true, 5, 1, 6 * 6 + 4, false},
+      {"keys of a token's seven writes",
+       {"k", {"B", "T", "M", "H", "K"}, Role::value},
+       true,
+       5,
+       21,
+       (6 * 7 * 2 + 1) * 3,
+       true},
       {"a state", {"S", {"N", "HV", "K", "V"}, Role::state}, true, 3, 4, ((1 * 6 + 4) * 3 + 1) * 4, false},
       {"a row of a state", {"z", {"N", "HV", "K"}, Role::state}, true, 1, 3, (1 * 6 + 4) * 3, false},
       {"one number per head", {"A", {"HV"}, Role::value}, true, 1, 1, 4, true},
@@ -44,6 +51,11 @@ TEST(SliceLayout, places_tokens_states_and_shared_arguments) {
     EXPECT_EQ(layout.columns(), place.columns) << place.what;
     EXPECT_EQ(layout.row(slice, heads, place.rows > 1 ? 1 : 0), place.first) << place.what;
     EXPECT_EQ(layout.shared(heads), place.shared) << place.what;
+    const bool writes = layout.parts() > 1;
+    EXPECT_EQ(layout.parts(), writes ? kSizes.M : 1) << place.what;
+    EXPECT_EQ(layout.row(slice, heads, 1, layout.parts() - 1) - layout.row(slice, heads, 1),
+              writes ? 6 * 2 * 3 : 0)
+        << place.what;
   }
 }
 

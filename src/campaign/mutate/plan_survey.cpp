@@ -114,7 +114,7 @@ bool depends_on_heads(const Kernel& kernel, const Operator& op, const std::vecto
           few.T = 1, few.H = 1, few.HV = uses_axis(op, "HV") ? 1 : 0, few.decay = "none";
           few.K = uses_axis(op, "K") ? std::min(K, kernel.limits.max_K) : 1;
           few.V = uses_axis(op, "V") ? std::min(V, kernel.limits.max_V) : 1;
-          few.M = uses_axis(op, "M") ? 16 : 0;
+          few.M = uses_axis(op, "M") ? std::min<int64_t>(16, kernel.limits.max_M) : 0;
           Case many = few;
           with_many_heads(many, op, 0);
           if (names(few) != names(many)) return true;

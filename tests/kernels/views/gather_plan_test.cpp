@@ -63,6 +63,27 @@ TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
       }
 }
 
+/// Five axes: a launch for each index of the outermost that are more than four.
+TEST(Views, OfFiveAxesAreCopiedToo) {
+  const Operator& op = find_operator("gated_delta_product");
+  for (const char* layout : {"k=30:400:5000:60000:1000000", "k=1000000:100000:2000:30:2", "sliced"}) {
+    Case c;
+    c.kernel = "gated_delta_product.fused_recurrent", c.layout = layout;
+    c.B = 3, c.T = 7, c.M = 2, c.H = 3, c.K = 5, c.V = 4;
+    const TensorMap inputs = draw_inputs(c, op);
+    const Tensor& k = inputs.at("k");
+    const ResolvedCase resolved = resolve(c, op);
+    Program plan = program_with_views(find_kernel(c.kernel), resolved, inputs);
+    std::erase_if(plan.launches,
+                  [](const Launch& launch) { return !launch.function.starts_with("gather_"); });
+    plan.outputs = {{"copy of k", k.dtype, k.axes}}, plan.constants.clear();
+    std::erase_if(plan.workspaces, [](const Workspace& x) { return x.name == "copy of k"; });
+    const Outcome outcome = vm::run(plan, inputs, {});
+    ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+    EXPECT_EQ(outcome.outputs.at("copy of k").data, k.data) << layout;
+  }
+}
+
 TEST(Views, OfDenseInputsThereAreNone) {
   const Case c = case_of("", Dtype::bf16, 5, 2, 8);
   const Kernel& kernel = find_kernel(c.kernel);

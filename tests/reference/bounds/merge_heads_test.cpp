@@ -4,7 +4,7 @@
 #include "tests/reference/bounds/one_error.h"
 
 namespace assay {
-namespace {
+namespace bounds_merge_heads_test {
 
 constexpr double kError = 0x1p-20;
 const Operator& merge_heads() {
@@ -44,5 +44,5 @@ TEST(MergeHeadsBound, of_the_weights_gradient_counts_the_sum_over_all_tokens) {
   EXPECT_LE(output_of(result, "dx").bound[0], 1e-200);
 }
 
-}  // namespace
+}  // namespace bounds_merge_heads_test
 }  // namespace assay

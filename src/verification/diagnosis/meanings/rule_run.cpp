@@ -162,8 +162,9 @@ class RuleRun {
 }  // namespace
 
 bool is_delta_rule(const FailingRun& run) {
-  const bool rates = run.argument("beta") != nullptr && run.argument("k") != nullptr;
-  return rates && is_small_rule(run) && run.inputs().count("beta_v") == 0;
+  const ArgumentSpec *rates = run.argument("beta"), *keys = run.argument("k");
+  const bool one_write = keys != nullptr && keys->axes.size() == 4;  // per token
+  return rates != nullptr && one_write && is_small_rule(run) && run.inputs().count("beta_v") == 0;
 }
 
 std::optional<Prediction> evaluate_rule(const FailingRun& run, const RuleChange& change) {
