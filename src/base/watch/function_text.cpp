@@ -57,8 +57,7 @@ void FunctionText::find_scopes() {
   }
 }
 
-void FunctionText::leave_out_names(size_t begin, size_t end, Insertions& insertions) const {
-  int depth = 0;
+void FunctionText::leave_out_names(size_t begin, size_t end, Insertions& insertions, int depth) const {
   each_character(text_, begin, end, [&](size_t i, char c) {
     depth += c == '{' ? 1 : c == '}' ? -1 : 0;
     const char before = text_[i - 1];

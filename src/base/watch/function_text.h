@@ -27,8 +27,8 @@ class FunctionText {
   std::string_view directives() const { return text_.substr(header_, opening_ - header_); }
 
   /// Of a part that is written once more: labels, to which no branch leads, and registers of the function's
-  /// scope stay where they were.
-  void leave_out_names(size_t begin, size_t end, Insertions&) const;
+  /// scope stay where they were. `depth`: of scopes in which it begins, 0 in the function's own.
+  void leave_out_names(size_t begin, size_t end, Insertions&, int depth = 0) const;
 
  private:
   void find_header(const ptx::Function&, size_t from);

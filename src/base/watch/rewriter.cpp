@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "src/base/vm/signature.h"
 #include "src/base/watch/finished_wgmma.h"
@@ -13,6 +14,7 @@
 #include "src/base/watch/function_text.h"
 #include "src/base/watch/insertions.h"
 #include "src/base/watch/registers_directive.h"
+#include "src/base/watch/rehearsal_text.h"
 #include "src/base/watch/repeatable.h"
 #include "src/base/watch/segment.h"
 #include "src/base/watch/text_characters.h"
@@ -21,6 +23,9 @@ namespace assay::watch {
 namespace {
 
 using Kind = WatchedInstruction::Kind;
+
+/// Of kernels whose notes are mostly taken aside, hardly anything that runs is spilled for so many blocks.
+constexpr double kBlocksOfRehearsed = 0.6;
 
 class FunctionRewriter {
  public:
@@ -45,24 +50,38 @@ class FunctionRewriter {
       const WatchedInstruction& what = watched_.back();
       if (what.kind == Kind::sums || (what.kind == Kind::product && what.in_place)) accumulators_.add(what);
     }
+    find_rehearsal();
     const auto count = static_cast<int32_t>(f_.body.size());
     for (int32_t i = 0; i < count;) {
       if (starts_[static_cast<size_t>(i)] && i > 0) end_segment(i - 1, false, insertions);
+      enter(i, insertions);
+      const int64_t added = made_.counts.added;
+      const bool aside = rehearsal_ && rehearsal_->holds[static_cast<size_t>(i)];
       if (const int32_t end = end_of_stretch(i); end > i) {
         stretch(i, end, insertions);
         i = end;
       } else {
         instruction(i++, insertions);
       }
+      if (aside) aside_.instructions += made_.counts.added - added, made_.counts.added = added;
     }
     end_segment(count - 1, false, insertions);
     for (const Multiplication& left : in_flight_) made_.unwatched.push_back(left.instruction->opcode);
     if (aside_.text.empty() && registers_.declarations().empty()) return;
     Code begin;
     accumulators_.begin(begin);
-    if (marks_cold_) insertions.add(text_.opening(), registers_directive(f_, text_.directives(), options_));
-    insertions.add(text_.opening() + 1, "\n" + registers_.declarations() + accumulators_.declarations() +
-                                            descriptor_declarations() + begin.text);
+    std::string declarations = registers_.declarations() + accumulators_.declarations();
+    if (rehearsal_) {
+      const RehearsalText again = rehearsal_text();
+      const Code code = again.rehearsal();
+      again.begin(begin);
+      declarations += again.declarations();
+      aside_.text += code.text, made_.counts.added += code.instructions;
+    }
+    WatchOptions registers = options_;
+    if (rehearsal_) registers.kept_blocks = std::max(registers.kept_blocks, kBlocksOfRehearsed);
+    if (marks_cold_) insertions.add(text_.opening(), registers_directive(f_, text_.directives(), registers));
+    insertions.add(text_.opening() + 1, "\n" + declarations + descriptor_declarations() + begin.text);
     made_.counts.added += begin.instructions;
     if (!aside_.text.empty()) insertions.add(text_.closing(), "\tret;\n" + aside_.text);
     made_.counts.added_aside += aside_.instructions;
@@ -92,6 +111,45 @@ class FunctionRewriter {
           if (text_.depth(i) == 1) scoped_[static_cast<size_t>(reg)] = false;
         }
     }
+  }
+
+  /// The part that runs once without notes; the rewritten one is entered at its end.
+  void find_rehearsal() {
+    for (size_t i = 0; i < f_.body.size(); ++i) depth_.push_back(text_.depth(i));
+    rehearsal_ = rehearsal_of(view_);
+    if (!rehearsal_) return;
+    int watched = 0;
+    for (size_t i = 0; i < f_.body.size(); ++i) {
+      const Kind kind = watched_[i].kind;
+      watched +=
+          rehearsal_->holds[i] && (kind == Kind::scalar || kind == Kind::product || kind == Kind::sums);
+    }
+    const bool told = watched >= options_.least_rehearsed &&
+                      rehearsal_tests(view_, *rehearsal_, watched_, starts_, rehearsal_tests_);
+    if (!told) return rehearsal_.reset();
+    for (const int32_t gate : rehearsal_->gates) starts_[static_cast<size_t>(gate) + 1] = true;
+    for (const int32_t leave : rehearsal_->leaves) starts_[static_cast<size_t>(leave)] = true;
+  }
+  RehearsalText rehearsal_text() const {
+    return {text_, view_, *rehearsal_, rehearsal_tests_, number_, marks_cold_};
+  }
+
+  /// Before an instruction: where the rehearsal comes in, and whether the text from here on runs seldom.
+  void enter(int32_t number, Insertions& insertions) {
+    if (!rehearsal_) return;
+    const auto i = static_cast<size_t>(number);
+    const auto is_among = [&](const std::vector<int32_t>& all, int32_t which) {
+      return std::find(all.begin(), all.end(), which) != all.end();
+    };
+    int32_t from = -1;
+    if (is_among(rehearsal_->leaves, number)) from = number;
+    if (is_among(rehearsal_->gates, number - 1)) from = number - 1;
+    segment_.set_aside(rehearsal_->holds[i]);
+    std::string text;
+    if (from >= 0) text = rehearsal_text().label_of(from) + ":\n";
+    if (marks_cold_ && starts_[i])
+      text += fmt::format("\t.pragma \"frequency {}\";\n", rehearsal_->holds[i] ? 1 : 1'000'000);
+    insertions.add(text_.at(i).begin, text);
   }
 
   /// Segments end where the run may go elsewhere, and before what leaves registers to asynchronous work.
@@ -167,6 +225,8 @@ class FunctionRewriter {
   void stretch(int32_t from, int32_t to, Insertions& insertions) {
     if (from > 0) end_segment(from - 1, false, insertions);
     Segment results(f_, registers_, accumulators_, marks_cold_);
+    const bool is_aside = rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)];
+    results.set_aside(is_aside);
     for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i) {
       const WatchedInstruction& what = watched_[i];
       Code before, after;
@@ -193,11 +253,12 @@ class FunctionRewriter {
     segment_.set_aside(true);
     for (int32_t i = from; i < to; ++i) instruction(i, again);
     end_segment(to - 1, false, again);
-    segment_.set_aside(false);
+    segment_.set_aside(rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)]);
     const size_t begin = text_.at(static_cast<size_t>(from)).begin,
                  end = text_.at(static_cast<size_t>(to - 1)).end;
     text_.leave_out_names(begin, end, again);
     aside_.label(name + "_born");
+    if (marks_cold_) aside_.text += "\t.pragma \"frequency 1\";\n";
     aside_.text += "\t" + again.into(text_.whole(), begin, end) + "\n";
     aside_.line("bra.uni " + name + "_back");
     aside_.instructions += made_.counts.added - added + to - from;
@@ -340,6 +401,10 @@ class FunctionRewriter {
   size_t issued_ = 0, most_in_flight_ = 0;  ///< since none was in flight
   std::map<int32_t, std::vector<int32_t>> finished_ = finished_wgmma(f_);
   Code aside_;
+  std::vector<int> depth_;
+  const FunctionView view_{f_, signatures_, depth_};
+  std::optional<Rehearsal> rehearsal_;
+  std::vector<RehearsalTest> rehearsal_tests_;
   std::vector<bool> starts_;       ///< a branch leads there
   std::vector<int32_t> last_use_;  ///< by register, in the order of the text
   std::vector<bool> scoped_;       ///< by register: named in inner scopes alone

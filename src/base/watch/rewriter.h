@@ -21,6 +21,9 @@ struct WatchOptions {
   /// Stretches with as many instructions to watch, which can run again, are tested at their end alone; the
   /// code aside goes through them once more.
   int least_repeated = 12;
+  /// Entries with as many instructions to watch before a barrier where nothing was stored yet run to it once
+  /// without notes (rehearsal.h); blocks where something is not finite begin anew.
+  int least_rehearsed = 8;
   /// Whoever compiles the text knows PTX ISA 9.0: code that runs only where something is not finite is marked
   /// by .pragma "frequency" (chapter 12 there) and laid out behind the program's own instead of between.
   /// Texts of PTX 7.0 and later become 9.0, older ones stay as they are. Entries that state a number of
