@@ -163,7 +163,7 @@ Code RehearsalText::rehearsal() const {
   }
   code.label(label("again"));
   mark(1, code);
-  if (part_.copies) code.line("cp.async.wait_all");
+  if (part_.copies) code.text += "\tcp.async.wait_all;\n";
   if (part_.multiplies) code.line("wgmma.wait_group.sync.aligned 0");
   if (part_.copies || part_.multiplies) code.line("bar.sync 0");
   code.line("bra.uni " + label("watched"));
