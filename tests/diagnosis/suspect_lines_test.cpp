@@ -107,8 +107,7 @@ TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst)
       "  mul.rn.f32 %r, %x, %y;\n" + sum);
   EXPECT_EQ(place_of("ld.global.f32 %f1", suspects), 1U);
   EXPECT_EQ(place_of("mul", suspects), 2U);
-  EXPECT_EQ(suspects[0].reason,
-            "5 of its 6 values would have to be those that it has, or its input has, elsewhere");
+  EXPECT_EQ(suspects[0].reason, "what PTX line 17 makes in their place makes all wrong elements right");
 }
 
 /// The address is that of x[0], and made on a line of its own; the pointer on a third one is an argument.
@@ -125,6 +124,39 @@ TEST(SuspectLines, WhereAReadHasAWrongAddressTheStatementThatMakesItIsNamedToo) 
   EXPECT_EQ(suspects.addressed.front().at.where.line, 7);
   EXPECT_EQ(suspects.addressed.front().reason,
             "makes an address of line 9, where 5 of 6 values would have to be others");
+}
+
+const std::string kDecayed = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n";
+
+/// Of a product of three factors the last one.
+TEST(SuspectLines, AFactorThatIsLackingIsFoundAmongWhatTheThreadHas) {
+  const SuspectLines suspects = all_suspects_of(
+      kDecayed + "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %q, %x, %y;",
+      kDecayed + "  mul.rn.f32 %f1, %s, %y;\n  mul.rn.f32 %r, %f1, %x;\n  add.rn.f32 %q, %x, %y;");
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_EQ(place_of("mul.rn.f32 %r", suspects.related), 1U);
+  EXPECT_EQ(suspects.related[0].reason,
+            "with what PTX line 17 makes as a factor, its values make all wrong elements right");
+}
+
+/// Of a sum over all steps, which is read before its own step is added.
+TEST(SuspectLines, ATermThatIsAddedTooLateIsFoundBehindTheStatement) {
+  const std::string rest = "  add.rn.f32 %q, %x, %y;", read = "  mul.rn.f32 %r, %s, %y;\n",
+                    sum = "  mul.rn.f32 %f1, %x, %x;\n  add.rn.f32 %s, %s, %f1;\n";
+  const SuspectLines suspects =
+      all_suspects_of("  mov.f32 %f2, %s;\n" + sum + "  mul.rn.f32 %r, %f2, %y;\n" + rest, sum + read + rest);
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_GE(place_of("mov.f32 %f2", suspects.related) + place_of("mul.rn.f32 %r", suspects.related), 1U);
+}
+
+/// The errors are those of no value that there is.
+TEST(SuspectLines, AConstantThatIsLackingIsNoValueOfTheThread) {
+  const SuspectLines suspects =
+      all_suspects_of(kDecayed + "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %q, %x, %y;",
+                      kDecayed +
+                          "  mul.rn.f32 %f1, %s, %y;\n  add.rn.f32 %r, %f1, 0f3E99999A;\n"
+                          "  add.rn.f32 %q, %x, %y;");
+  EXPECT_TRUE(suspects.related.empty());
 }
 
 /// What is written at one step alone.
@@ -155,7 +187,7 @@ TEST(SuspectLines, ACopyOfACopyIsLeftOutWhereCopiesArePartsOfStatements) {
 /// One value for each wrong element: whatever they are, some of them would do.
 TEST(SuspectLines, AsManyChangesAsElementsSayNothingOfAProgramWithoutOptimisation) {
   const std::string rest = "  mul.rn.f32 %r, %f1, 0f40400000;\n  add.rn.f32 %q, %x, %y;";
-  const std::string right = "  mov.f32 %f1, %x;\n" + rest, defective = "  mov.f32 %f1, %y;\n" + rest;
+  const std::string right = "  mul.rn.f32 %f1, %x, %x;\n" + rest, defective = "  mov.f32 %f1, %y;\n" + rest;
   EXPECT_GE(place_of("mov.f32 %f1", suspects_of(defective, right)), 1u);
   EXPECT_EQ(place_of("mov.f32 %f1", suspects_of(defective, right, Values::telling)), 0u);
 }

@@ -205,6 +205,32 @@ const std::vector<Way>& ways() {
   return all;
 }
 
+/// Of lanes 3 and 5: o[n] = x[n] + y[0].
+TEST(ValueSlice, OfSeveralElementsWhatTheyShareIsThereOnce) {
+  const Program plan = plan_of(
+      "mov.b32 %b1, %y; shfl.sync.idx.b32 %b2, %b1, 0, 31, -1; mov.b32 %f1, %b2; add.f32 %r, %x, %f1;");
+  const TensorMap inputs = inputs_of();
+  const ValueSlice one = slice_value(plan, inputs, {}, "o", 3), other = slice_value(plan, inputs, {}, "o", 5),
+                   both = slice_values(plan, inputs, {}, {{"o", 3}, {"o", 5}, {"o", 3}});
+  constexpr size_t kShared = 2;  // lane 0 loads and moves y[0]
+  EXPECT_EQ(both.instances.size(), one.instances.size() + other.instances.size() - kShared);
+  EXPECT_EQ(elements_of(both, inputs), (Elements{"x[t=3]", "x[t=5]", "y[t=0]"}));
+  ASSERT_EQ(both.roots.size(), 3U);
+  EXPECT_EQ(both.roots[0], both.roots[2]);
+  EXPECT_NE(both.roots[0], both.roots[1]);
+  for (const int32_t root : both.roots)
+    EXPECT_EQ(both.instances[static_cast<size_t>(root)].flow, Flow::store);
+}
+
+TEST(ValueSlice, OfSeveralElementsThatAreTooManyNothingIsSaid) {
+  SliceLimits few;
+  few.instances = 3;
+  const ValueSlice full =
+      slice_values(plan_of("add.f32 %r, %x, %y;"), inputs_of(), {}, {{"o", 3}, {"o", 40}}, few);
+  EXPECT_TRUE(full.truncated);
+  EXPECT_TRUE(full.instances.empty());
+}
+
 TEST(ValueSlice, AnElementDependsOnWhatReachedItByEveryWayAValueCanTravel) {
   for (const Way& way : ways()) {
     const TensorMap inputs = inputs_of();

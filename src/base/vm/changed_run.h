@@ -11,6 +11,7 @@
 
 #include "src/base/vm/machine.h"
 #include "src/base/vm/moved_run.h"
+#include "src/base/vm/output_element.h"
 #include "src/base/vm/signature.h"
 
 namespace assay::vm {
@@ -34,12 +35,6 @@ struct OpChange {
   size_t source = 0;  ///< into Signature::reads
   Instead instead = Instead::zero;
   Slot by = no_slot;  ///< Instead::another
-};
-
-/// Of an output.
-struct OutputElement {
-  std::string output;
-  int64_t flat = 0;
 };
 
 class ChangedRuns {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/block_graph.h"
@@ -241,25 +242,56 @@ class Assembly {
   std::vector<uint32_t> use_of_operand_;
 };
 
+struct OutputPlace {
+  uint64_t address = 0;
+  uint32_t bytes = 0;
+};
+/// Fewer where one is of no output.
+std::vector<OutputPlace> places_of(const std::vector<OutputElement>& elements, const Program& program,
+                                   const PreparedProgram& prepared) {
+  std::vector<OutputPlace> places;
+  for (const OutputElement& element : elements) {
+    const auto declared = std::find_if(program.outputs.begin(), program.outputs.end(),
+                                       [&](const ProgramOutput& o) { return o.name == element.output; });
+    if (declared == program.outputs.end()) break;
+    const auto bytes = static_cast<uint32_t>(format(declared->dtype).bytes);
+    places.push_back(
+        {prepared.memory().find(element.output)->address() + static_cast<uint64_t>(element.flat) * bytes,
+         bytes});
+  }
+  return places;
+}
+
+void add_blocks(BlockSet& all, const BlockSet& more) {
+  all.of_launch.resize(std::max(all.of_launch.size(), more.of_launch.size()));
+  for (size_t i = 0; i < more.of_launch.size(); ++i) {
+    std::vector<uint64_t> both;
+    std::set_union(all.of_launch[i].begin(), all.of_launch[i].end(), more.of_launch[i].begin(),
+                   more.of_launch[i].end(), std::back_inserter(both));
+    all.of_launch[i] = std::move(both);
+  }
+}
+
 }  // namespace
 
 ValueSlice slice_value(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                        const std::string& output, int64_t flat, const SliceLimits& limits) {
+  return slice_values(program, inputs, options, {{output, flat}}, limits);
+}
+
+ValueSlice slice_values(const Program& program, const TensorMap& inputs, const MachineOptions& options,
+                        const std::vector<OutputElement>& elements, const SliceLimits& limits) {
   const BlockGraph graph(program, inputs, options);
   if (graph.trapped()) return {};
-  const auto declared = std::find_if(program.outputs.begin(), program.outputs.end(),
-                                     [&](const ProgramOutput& o) { return o.name == output; });
-  if (declared == program.outputs.end()) return {};
-  const auto bytes = static_cast<uint32_t>(format(declared->dtype).bytes);
-  const uint64_t offset = static_cast<uint64_t>(flat) * bytes;
-
   bool truncated = false;
   PreparedProgram first(program, inputs, options);
-  const uint64_t address = first.memory().find(output)->address() + offset;
-  const BlockSet set = graph.behind(address);
+  const std::vector<OutputPlace> places = places_of(elements, program, first);
+  if (places.size() != elements.size()) return {};
+  BlockSet set;
+  for (const OutputPlace& place : places) add_blocks(set, graph.behind(place.address));
   const std::deque<BlockLog> logs = log_blocks(first, set, limits.log_bytes, truncated);
   SliceScan scan(limits);
-  scan.want(address, bytes);
+  for (const OutputPlace& place : places) scan.want(place.address, place.bytes);
   ValueSlice slice;
   size_t next = logs.size();  // blocks that are not scanned to their start
   for (int leg = 0;; ++leg) {
@@ -269,6 +301,10 @@ ValueSlice slice_value(const Program& program, const TensorMap& inputs, const Ma
       --next;
     }
     truncated |= scan.truncated;
+    if (truncated && elements.size() > 1) {  // of the ones everything would be there, of others nothing
+      slice.truncated = true;
+      return slice;
+    }
     PreparedProgram second(program, inputs, options);
     const Values values = probe_values(second, set, logs, scan);
     Assembly assembly(first, program, inputs, scan, logs, values);
@@ -278,7 +314,9 @@ ValueSlice slice_value(const Program& program, const TensorMap& inputs, const Ma
     if (operand < 0) break;
     scan.go_on(assembly.use_of(operand));
   }
-  slice.element_bits = first.take_outputs().at(output).bits(flat);
+  for (size_t i = 0; i < places.size(); ++i) slice.roots.push_back(scan.uses[i].node);
+  if (elements.size() == 1)
+    slice.element_bits = first.take_outputs().at(elements[0].output).bits(elements[0].flat);
   slice.truncated = truncated;
   slice.blocks = set.count(), slice.blocks_of = graph.blocks();
   return slice;

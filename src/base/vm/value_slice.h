@@ -1,4 +1,4 @@
-// The instruction instances behind one output element, finite or not: a backward slice over a replay of the
+// The instruction instances behind output elements, finite or not: a backward slice over a replay of the
 // blocks that matter. Values only: what reached the element through arithmetic, copies and memory, not
 // through branches, predicates or addresses.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "src/base/ptx/program.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/output_element.h"
 #include "src/base/vm/signature.h"
 
 namespace assay::vm {
@@ -51,10 +52,12 @@ struct UnwrittenPlace {
 };
 
 struct ValueSlice {
-  /// Consumers before producers; [0] wrote the element. Empty where nothing wrote it, or the run trapped.
+  /// Consumers before producers; of one element [0] wrote it. Empty where nothing wrote it, or the run
+  /// trapped.
   std::vector<SliceInstance> instances;
   std::vector<SliceOperand> operands;
-  uint64_t element_bits = 0;
+  std::vector<int32_t> roots;   ///< of each element the instance that wrote it; -1: none did
+  uint64_t element_bits = 0;    ///< of one element
   std::vector<int64_t> inputs;  ///< every input element that an instance read, sorted
   /// Instances, or the log they are found in, were too many: here are the nearest, and those behind the
   /// operands that SliceLimits::follow chose.
@@ -77,5 +80,9 @@ struct SliceLimits {
 /// Throws BadInput as run() does. `flat` is an element of `output`.
 ValueSlice slice_value(const Program&, const TensorMap& inputs, const MachineOptions&,
                        const std::string& output, int64_t flat, const SliceLimits& = {});
+/// What stands behind any of several elements, in one replay: what some of them share is there once. Nothing,
+/// and truncated, where that is too much.
+ValueSlice slice_values(const Program&, const TensorMap& inputs, const MachineOptions&,
+                        const std::vector<OutputElement>&, const SliceLimits& = {});
 
 }  // namespace assay::vm

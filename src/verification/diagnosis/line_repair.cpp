@@ -150,7 +150,8 @@ class Search {
     std::stable_sort(open.begin(), open.end(), by_turn);
   }
 
-  /// By op. What only decides (integers, predicates, guards) is as suspect as what it decides, on average.
+  /// By op. What only decides (integers, predicates, guards) is as suspect as what it decides, on average, or
+  /// as its place.
   std::vector<double> suspicions(const vm::Code& code, const vm::ChangedRuns::Executed& executed) const {
     const size_t count = code.ops.size();
     std::vector<double> known(count, -1);
@@ -182,8 +183,7 @@ class Search {
         const Flow flow = code.signatures[at].flow();
         const bool decides = flow == Flow::integer || flow == Flow::comparison || flow == Flow::logic ||
                              flow == Flow::shift || flow == Flow::none || flow == Flow::conversion;
-        if (weight > 0 && (known[at] < 0 || decides))
-          known[at] = std::max(pass == 0 ? -1 : known[at], sum / weight);
+        if (weight > 0 && (known[at] < 0 || decides)) known[at] = std::max(known[at], sum / weight);
       }
     for (double& x : known) x = std::max(x, 0.0);
     return known;

@@ -15,8 +15,9 @@ double value_of(ptx::Type type, uint64_t bits) {
 }
 
 /// By operand of an instance, halves that repeat one left at 0.
-void add_slopes(const vm::ValueSlice& s, const vm::SliceInstance& i, std::vector<double>& slopes) {
-  std::vector<double> x;
+void set_slopes(const vm::ValueSlice& s, const vm::SliceInstance& i, std::vector<double>& x,
+                std::vector<double>& slopes) {
+  x.clear();
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
     if (const vm::SliceOperand& from = s.operands[o]; !from.other_half)
       x.push_back(value_of(from.type, from.bits));
@@ -79,21 +80,14 @@ void add_slopes(const vm::ValueSlice& s, const vm::SliceInstance& i, std::vector
 
 }  // namespace
 
-std::vector<double> derivatives_of(const vm::ValueSlice& s) {
-  std::vector<double> all(s.instances.size()), slopes;
-  if (all.empty()) return all;
-  all[0] = 1;
-  for (size_t n = 0; n < all.size(); ++n) {
-    if (all[n] == 0) continue;
-    const vm::SliceInstance& i = s.instances[n];
-    add_slopes(s, i, slopes);
+std::vector<double> operand_slopes(const vm::ValueSlice& s) {
+  std::vector<double> all(s.operands.size()), values, slopes;
+  for (const vm::SliceInstance& i : s.instances) {
+    set_slopes(s, i, values, slopes);
     size_t k = 0;
-    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
-      const vm::SliceOperand& from = s.operands[o];
-      if (from.other_half) continue;
-      const double slope = slopes[k++];
-      if (from.made_by >= 0 && std::isfinite(slope)) all[static_cast<size_t>(from.made_by)] += all[n] * slope;
-    }
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (const double slope = s.operands[o].other_half ? 0 : slopes[k++]; std::isfinite(slope))
+        all[o] = slope;
   }
   return all;
 }

@@ -1,5 +1,4 @@
-// How an output element moves with the values of the instances behind it: derivatives carried back through a
-// slice.
+// How the value of an instance moves with what it takes.
 #pragma once
 #include <vector>
 
@@ -7,8 +6,9 @@
 
 namespace assay {
 
-/// By instance. What moves bits has the derivative 1 (a packed register, whose halves travel together, that
-/// of their sum); factors of an exact 0 have 0.
-std::vector<double> derivatives_of(const vm::ValueSlice&);
+/// By operand of the slice: the derivative of the instance that takes it. What moves bits has the derivative
+/// 1 (a packed register, whose halves travel together, that of their sum); factors of an exact 0 have 0, and
+/// so have halves that repeat an operand and what has no finite derivative.
+std::vector<double> operand_slopes(const vm::ValueSlice&);
 
 }  // namespace assay

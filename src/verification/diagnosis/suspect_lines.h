@@ -12,6 +12,7 @@
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 #include "src/result/suspect_line.h"
+#include "src/verification/diagnosis/explained_line.h"
 
 namespace assay {
 
@@ -23,14 +24,15 @@ struct JudgedElement {
   bool wrong = false;
 };
 
-/// An instruction of a module's text, and in how many slices it stands.
-using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
+/// In how many slices an instruction stands.
 struct Behind {
   uint32_t wrong = 0, right = 0;  ///< elements
+  double worth = 0.5;             ///< how much of what is wrong its line explains, and how surely: 0 to 1
 };
 
 struct SuspectLines {
   std::vector<SuspectLine> likeliest;  ///< eight
+  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong

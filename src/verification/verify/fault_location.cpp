@@ -30,8 +30,8 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 2, kOfRepairs = 2.5, kOfPlainRepairs = 2.5,
-                 kOfPlainDecisions = 3.5;
+constexpr double kOfFingerprint = 2, kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRepairs = 2,
+                 kOfPlainDecisions = 5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// Of what mends all: a slip in the source would be no more. What is less plain may only undo it.
@@ -206,7 +206,7 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
       return nearness(locations.try_emplace(module, *module).first->second.of(function, at), near);
     const double of_wrong = known->second.wrong / std::max(1.0, static_cast<double>(wrong));
     const double of_right = known->second.right / std::max(1.0, static_cast<double>(right));
-    return of_wrong / (of_wrong + of_right + 0.01);
+    return known->second.worth * of_wrong / (of_wrong + of_right + 0.01);
   };
   search.decision_seconds = decision_seconds;
   search.seconds = seconds;
@@ -217,8 +217,9 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
 struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
-  std::vector<SuspectLine> displaced;        ///< of them: the right values are elsewhere, or at another step
-  std::vector<SuspectLine> addressed;        ///< what says where the first of these reads
+  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> displaced;  ///< of them: the right values are elsewhere, or at another step
+  std::vector<SuspectLine> addressed;  ///< what says where the first of these reads
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
   std::map<std::string, SuspectLine> reads;  ///< that takes it from its tensor
 };
@@ -230,6 +231,7 @@ Located located(const TellingCase& told, const vm::MachineOptions& machine, doub
       repairs_of(told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
   return {in_words(repairs, suspects, told.judged_elements()),
           suspects.likeliest,
+          suspects.related,
           suspects.displaced,
           suspects.addressed,
           suspects.alone,
@@ -274,6 +276,7 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
                          optimised.repaired.plainest > kPlain ? std::min(kOfPlainRepairs, seconds) : 0);
   Located found{in_words(repairs, suspects, plain->judged_elements()),
                 suspects.likeliest,
+                suspects.related,
                 suspects.displaced,
                 suspects.addressed,
                 suspects.alone,
@@ -285,8 +288,8 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &found.displaced, &found.addressed, &repaired.whole, &repaired.partial,
-        &repaired.used, &repaired.decided, &repaired.made}) {
+       {&found.suspects, &found.related, &found.displaced, &found.addressed, &repaired.whole,
+        &repaired.partial, &repaired.used, &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
@@ -367,9 +370,11 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
       std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX) <= kDecision;
   const Located* const both[] = {plain ? &*plain : nullptr, &optimised};
   for (const Located* of : both) {
-    if (!of || of->displaced.empty()) continue;
-    put_at(of->displaced.front(), decided ? 1 : 0, v.lines);
-    if (!of->addressed.empty()) put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
+    if (!of || (of->related.empty() && of->displaced.empty())) continue;
+    const SuspectLine& line = of->related.empty() ? of->displaced.front() : of->related.front();
+    put_at(line, decided ? 1 : 0, v.lines);
+    if (!of->addressed.empty() && same_place(line, of->displaced.front()))
+      put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
   }
   const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
   if (const SuspectLine* line = line_about(about, misread, optimised, plain)) put_about(*line, v.lines);

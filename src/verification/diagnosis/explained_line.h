@@ -1,0 +1,70 @@
+// What stands behind wrong output elements on one source line, and which other values of it would make them
+// right.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+#include "src/base/vm/value_slice.h"
+#include "src/result/origin.h"
+#include "src/verification/diagnosis/element_slopes.h"
+#include "src/verification/diagnosis/related_values.h"
+
+namespace assay {
+
+/// What is lacking may stay by so much of it: derivatives are those at the machine's values, and a change of
+/// several factors of one product is no sum of changes.
+inline constexpr double kExplained = 0x1p-11;
+
+/// An instruction of a module's text.
+using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
+
+/// What stands behind some output elements on one source line.
+struct ExplainedLine {
+  ChainLink at;
+  std::vector<uint32_t> instances;  ///< of the slice
+  Site read;                        ///< an instruction that takes it from memory; of no module: none does
+  bool of_compiler = false;         ///< which made it of no line of the source
+  bool computes = false;            ///< it does not only move values
+  uint64_t made_of = 0;             ///< inputs, by their ordinals
+  uint32_t nearest = UINT32_MAX;    ///< of its instances the least place in a slice, the output's being 0
+  bool reads_only = true;           ///< from inputs
+
+  size_t changes = 0;             ///< fewest instances that were found to explain what is lacking
+  double factor = 0;              ///< where all of them times this do; else 0
+  double left = 1;                ///< of what is lacking, what no change explains
+  std::vector<uint32_t> changed;  ///< those instances
+  std::set<uint16_t> reached;     ///< elements that what is changed moves
+  bool displaced =
+      false;  ///< what they would have to be are other values of the line, or of the input it reads
+  std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
+  size_t active() const { return instances.size(); }
+};
+
+/// A slice, how the elements move with it, and by how much they are wrong.
+struct WrongElements {
+  const vm::ValueSlice& slice;
+  const ElementSlopes& slopes;
+  const std::vector<double>& lacking;
+
+  double value(uint32_t instance) const;
+  /// All values of the line times one number, or the fewest that were found.
+  void explain(ExplainedLine&) const;
+  /// The instance whose change explains most of what is left, and so on.
+  void explain_by_instances(ExplainedLine&) const;
+
+ private:
+  bool scaled(ExplainedLine&) const;
+  void note_reached(ExplainedLine&, uint32_t instance) const;
+};
+
+/// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
+/// changes move, beyond as many as they are, agrees to kExplained; and which values were changed was chosen.
+double bits_of(const ExplainedLine&);
+
+}  // namespace assay
