@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/real_run.h"
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/verify/acceptance.h"
@@ -150,10 +150,6 @@ std::optional<Case> widened(const Case& c, const Operator& op) {
   return wide;
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 bool has_code(const Program& program) {
@@ -206,10 +202,10 @@ FurtherCases::FurtherCases(const Kernel& kernel, const Operator& op, Backend& ba
       backend_(backend),
       options_(std::move(options)),
       is_enough_(std::move(is_enough)),
-      start_(now()) {}
+      start_(processor_seconds()) {}
 
 bool FurtherCases::is_over() const {
-  return enough_ || now() - start_ > options_.seconds;
+  return enough_ || processor_seconds() - start_ > options_.seconds;
 }
 
 void FurtherCases::run(const std::vector<DerivedRun>& derived) {

@@ -53,7 +53,7 @@ bool has_code(const Program&);
 struct FurtherOptions {
   int threads = 1;
   vm::MachineOptions machine;
-  double seconds = 0;  ///< begun within so many
+  double seconds = 0;  ///< of processor time: begun within so many
   /// Values within their bounds may be wrong on real numbers: that is looked at too.
   bool formula = false;
 };
@@ -99,8 +99,10 @@ struct OverflowingCase {
 std::optional<OverflowingCase> find_overflow(const Case&, const Kernel&, const Operator&, Backend&,
                                              const OriginOptions&);
 
-/// Does the output element stay finite where the sequences are filled up with zero rows to whole chunks? None
-/// where they are whole, packed, or the run is refused.
+/// Does the output element stay finite where the sequences are filled up with zero rows to whole chunks,
+/// behind their last row and also before their first? Of blocks that are counted from the first row, or from
+/// the last as in gradients, one of both leaves every row in its place. None where they are whole, packed, or
+/// the run is refused.
 std::optional<bool> finite_when_padded(const Case&, const Kernel&, const TensorMap& inputs, Backend&,
                                        const std::string& output, int64_t flat);
 
