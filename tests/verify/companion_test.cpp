@@ -7,6 +7,7 @@
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/verification/diagnosis/prediction.h"
+#include "src/verification/verify/acceptance.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {
@@ -139,6 +140,23 @@ TEST(Companion, ARunThatAPropertyDerivedIsJudgedOnItsInputs) {
     further.run({run});
     EXPECT_EQ(wrong, tampered ? 1 : 0);
   }
+}
+
+/// Whether the element that an overflow makes NaN stays finite among zero rows.
+std::optional<bool> padded(const std::string& token, const std::string& output) {
+  const Case c = parse_token(token);
+  const Kernel kernel = find_kernel(c.kernel);
+  const TensorMap inputs = draw_inputs(accepted(c, kernel));
+  return finite_when_padded(c, kernel, inputs, *make_vm_backend({}), output, 0);
+}
+
+/// Rows behind the end move the blocks of a gradient that is made from the last row on, and such before the
+/// first those of what is made from there.
+TEST(Companion, ZeroRowsTellDeadRowsFromBlocksThatTheyMove) {
+  const std::string anchor = "/bf16/g-fp32/none/v-ones/s1/backward/w@0,0,0,0=-128";
+  EXPECT_EQ(padded("rwkv6.chunk@S2b/B1/T9/H1/K1/V1" + anchor, "dv"), false);
+  const std::string dead = "/bf16/g-fp32/constant:-16/v-ones/s1";
+  EXPECT_EQ(padded("gla.chunk@S2a/B1/T6/H1/K1/V1" + dead, "final_state"), true);
 }
 
 }  // namespace

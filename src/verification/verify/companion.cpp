@@ -51,19 +51,29 @@ std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, 
   return std::nullopt;
 }
 
-/// A tensor with axis T, each batch entry filled up with zero rows.
-Tensor padded(const Tensor& t, int64_t tokens) {
+/// Index of an axis; that of none is the number of axes.
+size_t token_axis(const Tensor& t) {
   size_t axis = 0;
   while (axis < t.axes.size() && t.axes[axis].name != "T") ++axis;
+  return axis;
+}
+
+/// Where an element of a tensor with axis T is once `before` rows of its batch entry stand before it, of
+/// `tokens`.
+int64_t moved(const Tensor& t, size_t axis, int64_t flat, int64_t before, int64_t tokens) {
+  const int64_t width = t.strides()[axis], own = width * t.axes[axis].size;
+  return flat / own * width * tokens + before * width + flat % own;
+}
+
+/// A tensor with axis T, each batch entry filled up with zero rows, `before` of them in front.
+Tensor padded(const Tensor& t, int64_t before, int64_t tokens) {
+  const size_t axis = token_axis(t);
   if (axis == t.axes.size()) return t;
   std::vector<Axis> axes = t.axes;
   axes[axis].size = tokens;
   Tensor out(t.name, t.dtype, axes);
-  const int64_t width = t.strides()[axis], before = t.axes[axis].size;
-  for (int64_t flat = 0; flat < t.size(); ++flat) {
-    const int64_t batch = flat / (width * before), rest = flat % (width * before);
-    out.set_bits(batch * width * tokens + rest, t.bits(flat));
-  }
+  for (int64_t flat = 0; flat < t.size(); ++flat)
+    out.set_bits(moved(t, axis, flat, before, tokens), t.bits(flat));
   return out;
 }
 
@@ -283,18 +293,21 @@ std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, cons
   if (!c.cu_seqlens.empty() || c.T % kWhole == 0 || c.T > 16 * kLongest) return std::nullopt;
   Case whole = c;
   whole.T = (c.T + kWhole - 1) / kWhole * kWhole;
-  TensorMap filled;
-  for (const auto& [name, tensor] : inputs) filled[name] = padded(tensor, whole.T);
-  try {
+  const auto is_finite = [&](int64_t before) -> std::optional<bool> {
+    TensorMap filled;
+    for (const auto& [name, tensor] : inputs) filled[name] = padded(tensor, before, whole.T);
     const Outcome outcome = backend.run(program_of(kernel, accepted(whole, kernel), filled), filled);
     const auto found = outcome.outputs.find(output);
     if (outcome.trap || found == outcome.outputs.end()) return std::nullopt;
-    const Tensor& t = found->second;
-    size_t axis = 0;
-    while (axis < t.axes.size() && t.axes[axis].name != "T") ++axis;
-    if (axis == t.axes.size()) return std::isfinite(t.value(flat));
-    const int64_t width = t.strides()[axis], batch = flat / (width * c.T), rest = flat % (width * c.T);
-    return std::isfinite(t.value(batch * width * whole.T + rest));
+    Tensor own = found->second;
+    const size_t axis = token_axis(own);
+    if (axis == own.axes.size()) return std::isfinite(own.value(flat));
+    own.axes[axis].size = c.T;
+    return std::isfinite(found->second.value(moved(own, axis, flat, before, whole.T)));
+  };
+  try {
+    const std::optional<bool> behind = is_finite(0);
+    return behind == true ? is_finite(whole.T - c.T) : behind;
   } catch (const BadInput&) {
     return std::nullopt;
   }

@@ -25,9 +25,8 @@ Cause zero_filled_gate_rows() {
               if (!*e.finite_when_padded) return d;  // live rows overflow too
               d.score = 0.9;
               d.evidence.push_back(
-                  "with zero rows after its last one, up to a whole chunk, the element is finite: rows that "
-                  "are not "
-                  "there are at fault");
+                  "with zero rows after its last one or before its first, to whole chunks, the element is "
+                  "finite: rows that are not there are at fault");
               // In a gradient made from the last row on, padding also moves the blocks of rows.
               const bool inner_row = is_gradient(e) && !e.trace->zero_selected && span &&
                                      span->first == span->last && span->first > 0 &&
