@@ -120,6 +120,16 @@ TEST(Causes, ExponentsOfSeveralRowsAreNoLateAnchor) {
   }
 }
 
+TEST(Causes, AnExponentOfOneRowWhereAllDecayAlikeIsNoSumSinceTheChunksStart) {
+  Scene row(9, 0, 0, 0, -128);
+  row.trace.output = "dv";
+  Evidence evidence = row.evidence();
+  evidence.finite_when_padded = false;
+  EXPECT_EQ(diagnose(evidence).front().cause, "unanchored-decay-factor") << "for all that is known";
+  evidence.spans_rows = false;
+  EXPECT_EQ(diagnose(evidence).front().cause, "anchor-row-late");
+}
+
 TEST(Causes, AFullLastChunkRulesOutZeroFilledRows) {
   for (const Diagnosis& d : diagnose(Scene(128, 64, 127, 70).evidence()))
     EXPECT_NE(d.cause, "zero-filled-gate-rows");

@@ -30,6 +30,9 @@ Cause unanchored_decay_factor() {
         if (e.spans_rows.value_or(false)) {
           d.score += 0.1;
           d.evidence.push_back("where all rows decay alike, exponents are those of several rows");
+        } else if (e.spans_rows) {
+          d.score -= 0.3;
+          d.against.push_back("where all rows decay alike, no exponent is more than one row's decay");
         }
         if (e.trace->masked_by_product) d.score -= 0.35;  // then it is masked-lane-overflow
         d.explanation =
