@@ -35,6 +35,30 @@ TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
       << "a select that took a computed zero";
 }
 
+/// Whether the zero is held to be a select's that meets the NaN of Inf - Inf, as which the low part of an Inf
+/// enters a tensor-core sum.
+bool selected_beside_low_part(const std::string& zero) {
+  const Program plan = elementwise_plan(
+      "ex2.approx.f32 %f1, %x;\nsub.rn.f32 %f3, %f1, %f1;\nmov.b32 %b1, %f3;\n" + zero +
+      "\nmov.b32 %b2, %f2; mov.f32 %f4, %y; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%r,%f2,%f3,%f5}, {%b1,%b1,%b1,%b1}, {%b2,%b2}, {%f4,%f4,%f4,%f4};");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 200), "o", 3);
+  EXPECT_TRUE(trace) << zero;
+  if (!trace) return false;
+  EXPECT_EQ(trace->nan_kind, OriginKind::infinity_minus_infinity) << zero;
+  EXPECT_EQ(trace->zero_selected, trace->masked_at.instruction.starts_with("mma.sync")) << zero;
+  return trace->zero_selected;
+}
+
+TEST(OperandHistory, ASelectedZeroIsFoundBesideTheLowPartOfAnInfinityToo) {
+  EXPECT_TRUE(
+      selected_beside_low_part("setp.gt.f32 %p1, %y, 0f00000000; selp.f32 %f2, 0f00000000, %y, %p1;"));
+  EXPECT_FALSE(selected_beside_low_part("sub.rn.f32 %f2, %y, %y;"));
+  EXPECT_FALSE(
+      selected_beside_low_part("setp.lt.f32 %p1, %y, 0f00000000; selp.f32 %f2, 0f00000000, %y, %p1;"))
+      << "a live lane";
+}
+
 /// The origin's opcode where o[3] is made of what o[3] held before.
 std::string origin_after(const std::string& before) {
   const Program plan = elementwise_plan(

@@ -40,16 +40,17 @@ bool hands_zero_on(ptx::Operation operation) {
   }
 }
 
-/// Zero factors beside an infinite one: operands come as a mul, an fma or a tensor-core sum pairs them.
-std::vector<int32_t> zeros_beside_infinities(const vm::ValueSlice& s, const vm::SliceInstance& i) {
+/// Zero factors beside others that are not finite: operands come as a mul, an fma or a tensor-core sum pairs
+/// them.
+std::vector<int32_t> zeros_beside_nonfinite(const vm::ValueSlice& s, const vm::SliceInstance& i) {
   std::vector<int32_t> zeros;
   for (uint32_t o = i.first_operand; o + 1 < i.first_operand + i.operand_count; o += 2) {
     const vm::SliceOperand &a = s.operands[o], &b = s.operands[o + 1];
-    const auto infinite = [](const vm::SliceOperand& x) {
-      return ptx::is_float(x.type) && std::isinf(vm::value_of(x.type, x.bits));
+    const auto left_range = [](const vm::SliceOperand& x) {
+      return ptx::is_float(x.type) && !std::isfinite(vm::value_of(x.type, x.bits));
     };
-    if (is_zero(a) && infinite(b)) zeros.push_back(a.made_by);
-    if (is_zero(b) && infinite(a)) zeros.push_back(b.made_by);
+    if (is_zero(a) && left_range(b)) zeros.push_back(a.made_by);
+    if (is_zero(b) && left_range(a)) zeros.push_back(b.made_by);
   }
   return zeros;
 }
@@ -92,7 +93,7 @@ OperandHistory::OperandHistory(const Program& plan, const TensorMap& inputs,
 
 bool OperandHistory::has_selected_zero() const {
   return std::any_of(of_event_.begin(), of_event_.end(), [&](int32_t at) {
-    return ends_at_select(slice_, zeros_beside_infinities(slice_, slice_.instances[static_cast<size_t>(at)]));
+    return ends_at_select(slice_, zeros_beside_nonfinite(slice_, slice_.instances[static_cast<size_t>(at)]));
   });
 }
 

@@ -27,8 +27,8 @@ class OperandHistory {
   OperandHistory(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
                  const std::string& output, int64_t flat, const vm::Event& event);
 
-  /// Follows the zero that met an infinity back through copies, conversions, memory and products. True where
-  /// it ends at a select that chose a literal: a lane that was to count for nothing.
+  /// Follows the zero that met an infinity or a NaN back through copies, conversions, memory and products.
+  /// True where it ends at a select that chose a literal: a lane that was to count for nothing.
   bool has_selected_zero() const;
   /// The instance that read memory which nothing wrote, nearest behind the event; null where none did.
   const vm::SliceInstance* unwritten_read() const;

@@ -114,6 +114,21 @@ void describe_mask(const vm::Recording& recording, const std::vector<int32_t>& p
   }
 }
 
+/// The product in which what is not finite first meets a factor: the event itself where it made NaN of 0 and
+/// Inf; where an Inf was taken apart into a high and a low part, whose difference is NaN, the tensor-core sum
+/// after it. None of another kind.
+std::optional<vm::Event> product_after(const vm::Recording& recording, const std::vector<int32_t>& path,
+                                       int32_t nan, OriginKind kind) {
+  if (kind == OriginKind::zero_times_infinity) return recording.event(nan);
+  if (kind != OriginKind::infinity_minus_infinity) return std::nullopt;
+  for (auto at = std::find(path.begin(), path.end(), nan); at != path.end(); ++at) {
+    const vm::Event event = recording.event(*at);
+    const ptx::Function& function = recording.modules[event.module]->functions[event.function];
+    if (vm::is_matrix_product(function.body[event.instruction].form.operation)) return event;
+  }
+  return std::nullopt;
+}
+
 /// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
 /// that place.
 void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
@@ -127,8 +142,11 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     trace.nan_kind = origin_kind(instruction.form, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = vm::is_matrix_product(instruction.form.operation);
-    trace.zero_selected =
-        trace.nan_kind == OriginKind::zero_times_infinity && !trace.masked_by_product && is_selected(event);
+    const std::optional<vm::Event> product = product_after(recording, path, index, *trace.nan_kind);
+    trace.zero_selected = product && !trace.masked_by_product && is_selected(*product);
+    if (trace.zero_selected)
+      trace.masked_at =
+          link_of(*recording.modules[product->module], product->function, product->instruction, source);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;

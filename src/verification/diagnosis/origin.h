@@ -34,9 +34,10 @@ struct OriginTrace {
   std::optional<OriginKind> nan_kind;
   ChainLink nan_at;
   bool nan_in_matrix = false, masked_by_product = false;
-  ChainLink masked_at;  ///< the product with that mask
-  bool zero_selected =
-      false;  ///< the zero of that 0 * Inf is what a select chose, perhaps converted and stored since
+  ChainLink masked_at;  ///< the product with that mask, or with the zero that is meant below
+  /// The zero of that 0 * Inf, or of the product that a NaN of Inf - Inf met first, is what a select chose,
+  /// perhaps converted and stored since.
+  bool zero_selected = false;
   /// Of memory that nothing wrote: what should have written it.
   std::optional<MissingStore> missing;
   std::optional<ChainLink> unwritten_read;  ///< the instruction that read such memory; none: nothing did

@@ -32,7 +32,7 @@ Cause masked_lane_overflow() {
           d.score +=
               e.finite_when_padded || is_whole(span) ? 0.6 : 0.25;  // else a row past the end may be meant
           d.evidence.push_back("its infinity met a zero that a select put there: " +
-                               e.trace->nan_at.instruction);
+                               e.trace->masked_at.instruction);
         }
         if (span && span->later_than_output()) {
           d.score += e.trace->masked_by_product ? 0.3 : 0.25;  // alone it is no more than a positive exponent
