@@ -86,6 +86,11 @@ const struct {
      "setp.gt.u32 %p1, %n, 99;\n@%p1 mov.u32 %b2, 1;\n@%p1 st.global.b32 [%ao], %n;",
      5,
      {3}},
+    {"one that keeps threads from places of others comes last, however near it stands",
+     "setp.ge.u32 %p1, %n, 63;\n@%p1 bra L;\nmov.u32 %b1, %n;\nadd.u32 %b1, %b1, 1;\n"
+     "st.global.b32 [%ao], %b1;\nL:\nsetp.ge.u32 %p2, %n, 64;\n@%p2 st.global.b32 [%ao + 4], %n;",
+     63,
+     {2, 8}},
     {"no store", "mov.u32 %b1, 1;", 3, {}},
     {"a vector that reaches over it",
      "setp.lt.u32 %p1, %n, 10;\nand.b32 %b1, %n, 1;\nsetp.eq.u32 %p2, %b1, 0;\n"

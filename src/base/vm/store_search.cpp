@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <variant>
 
 #include "src/base/vm/traced_launch.h"
@@ -82,13 +84,21 @@ struct StoreTrace : PlainTrace {
   uint64_t longest = 0;
 };
 
+/// Which thread of a launch stored at an offset of the buffer, the first; so many are kept.
+constexpr size_t kMostWriters = size_t{1} << 20;
+using Writers = std::map<uint64_t, std::array<uint32_t, 6>>;
+
+std::array<uint32_t, 6> thread_of(const PlacedInstruction& at) {
+  return {at.block[0], at.block[1], at.block[2], at.thread[0], at.thread[1], at.thread[2]};
+}
+
 /// Turns one guard around for the lanes that went `when_held`'s way, until a store reaches for the bytes. The
 /// predicate register itself is left as it was: other guards read it too.
 struct ForcingTrace : PlainTrace {
   static constexpr unsigned hooks = hook::begin_block | hook::guarded | hook::before;
   static constexpr bool stops = true;
 
-  void begin_block(Block&) { met = {}, turned_in = nullptr; }
+  void begin_block(Block&) { met = {}, turned_in = nullptr, overwrites = false; }
   void guarded(Warp& warp, const Op& op, uint32_t active) {
     restore(op);
     if (&op != forced) return;
@@ -108,8 +118,10 @@ struct ForcingTrace : PlainTrace {
     lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
     for (int lane = 0; lane < 32; ++lane) {
       if (!(mask >> lane & 1)) continue;
-      if (address[lane] >= first + bytes || address[lane] + bytes_of(op) <= first) continue;
-      found = {met, placed(warp, op, lane), steps};
+      const bool meets = address[lane] < first + bytes && address[lane] + bytes_of(op) > first;
+      if (!meets) overwrites |= is_of_another(warp, op, lane, address[lane]);
+      if (!meets) continue;
+      found = {met, placed(warp, op, lane), steps, overwrites};
       found->guard.block = found->store.block, found->guard.thread = found->store.thread;
       warp.block->trap.emplace();  // nothing after it matters
       return;
@@ -120,9 +132,15 @@ struct ForcingTrace : PlainTrace {
   bool when_held = false;
   uint64_t first = 0;
   uint32_t bytes = 0;
+  uint64_t base = 0;                 ///< of the buffer
+  const Writers* writers = nullptr;  ///< of the launch as it is
   std::optional<WithheldStore> found;
 
  private:
+  bool is_of_another(const Warp& warp, const Op& op, int lane, uint64_t address) const {
+    const auto own = writers->find(address - base);
+    return own != writers->end() && own->second != thread_of(placed(warp, op, lane));
+  }
   /// Before the instruction after the forced one.
   void restore(const Op& op) {
     if (!turned_in || &op == forced) return;
@@ -134,6 +152,7 @@ struct ForcingTrace : PlainTrace {
   Warp* turned_in = nullptr;  ///< whose predicate is the other way at the moment
   uint32_t turned = 0;
   uint64_t steps = 0;
+  bool overwrites = false;
 };
 
 bool takes(const Launch& launch, const std::string& buffer) {
@@ -163,21 +182,29 @@ void add_candidates(const StoreTrace& trace, const Code& code, size_t launch,
   }
 }
 
-/// Every guard of the launches that take the buffer, nearest first, and the instructions of the longest warp
-/// of all.
-std::pair<std::vector<Candidate>, uint64_t> survey(const Program& program, const TensorMap& inputs,
-                                                   const MachineOptions& options, const std::string& buffer) {
+struct Survey {
+  std::vector<Candidate> candidates;  ///< every guard of the launches that take the buffer, nearest first
+  std::vector<Writers> writers;       ///< of each launch
+  uint64_t longest = 0;               ///< instructions of the longest warp of all
+};
+
+Survey survey(const Program& program, const TensorMap& inputs, const MachineOptions& options,
+              const std::string& buffer) {
   PreparedProgram prepared(program, inputs, options);
   const Range range = range_of(prepared, buffer);
-  std::pair<std::vector<Candidate>, uint64_t> result;
+  Survey result;
+  result.writers.resize(program.launches.size());
   for (size_t i = 0; i < program.launches.size(); ++i) {
-    StoreTrace trace(prepared.code(i), range, nullptr);
+    Writers& writers = result.writers[i];
+    StoreTrace trace(prepared.code(i), range, [&](const StoreEvent& event) {
+      if (writers.size() < kMostWriters) writers.emplace(event.offset, thread_of(event.at));
+    });
     const bool whole = !run_traced(prepared, i, trace).trap;
-    result.second = std::max(result.second, trace.longest);
-    if (takes(program.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.first);
+    result.longest = std::max(result.longest, trace.longest);
+    if (takes(program.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.candidates);
     if (!whole) break;
   }
-  std::stable_sort(result.first.begin(), result.first.end(),
+  std::stable_sort(result.candidates.begin(), result.candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.distance < b.distance; });
   return result;
 }
@@ -201,11 +228,11 @@ std::vector<WithheldStore> find_withheld_stores(const Program& program, const Te
                                                 uint64_t offset, uint32_t bytes,
                                                 const StoreSearchLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
-  const auto [candidates, longest] = survey(program, inputs, options, buffer);
+  const Survey surveyed = survey(program, inputs, options, buffer);
   MachineOptions forced_options = options;
-  forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * longest);
+  forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * surveyed.longest);
   std::vector<WithheldStore> found;
-  for (const Candidate& candidate : candidates) {
+  for (const Candidate& candidate : surveyed.candidates) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     if (found.size() >= limits.found || spent.count() > limits.seconds) break;
     PreparedProgram prepared(program, inputs, forced_options);
@@ -214,14 +241,17 @@ std::vector<WithheldStore> find_withheld_stores(const Program& program, const Te
     ForcingTrace trace;
     trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
     trace.when_held = candidate.when_held;
-    trace.first = range_of(prepared, buffer).base + offset, trace.bytes = bytes;
+    trace.base = range_of(prepared, buffer).base;
+    trace.first = trace.base + offset, trace.bytes = bytes;
+    trace.writers = &surveyed.writers[candidate.launch];
     const LaunchContext& context = prepared.enter(candidate.launch);
     run_traced(context, prepared.blocks(candidate.launch), trace,
                [&](bool) { return trace.found.has_value(); });
     if (trace.found) found.push_back(*trace.found);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const WithheldStore& a, const WithheldStore& b) { return a.steps < b.steps; });
+  std::stable_sort(found.begin(), found.end(), [](const WithheldStore& a, const WithheldStore& b) {
+    return std::tuple(a.overwrites, a.steps) < std::tuple(b.overwrites, b.steps);
+  });
   return found;
 }
 

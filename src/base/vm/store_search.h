@@ -39,6 +39,9 @@ bool visit_stores(const Program&, const TensorMap& inputs, const MachineOptions&
 struct WithheldStore {
   PlacedInstruction guard, store;
   uint64_t steps = 0;  ///< instructions that the block executed from the guard to the store
+  /// On its way it stored where another thread of the launch does: a guard that keeps threads apart, turned
+  /// around, comes to the bytes by chance.
+  bool overwrites = false;
 };
 
 struct StoreSearchLimits {
@@ -48,8 +51,9 @@ struct StoreSearchLimits {
 
 /// Replays the launches that take `buffer` with one guard at a time turned around for the lanes that it sent
 /// one way, as often as they come to it, and keeps those with which a store meets one of the `bytes` bytes at
-/// `offset`, fewest steps first. What else such a run does (traps, wrong values) is of no account. Where time
-/// is short, guards far from the buffer's own stores are left out.
+/// `offset`: first those that overwrite nothing of others before, of them the one of the fewest steps. What
+/// else such a run does (traps, wrong values) is of no account. Where time is short, guards far from the
+/// buffer's own stores are left out.
 std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs,
                                                 const MachineOptions&, const std::string& buffer,
                                                 uint64_t offset, uint32_t bytes,
