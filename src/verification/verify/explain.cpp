@@ -149,6 +149,15 @@ double mean_score(const OnFurther& further, const std::string& cause, const Numb
   return sum / static_cast<double>(further.size());
 }
 
+/// Does a cause fit further cases, and none of them wholly? Of a formula each of these refutes it.
+bool fits_parts_only(const OnFurther& further, const std::string& cause) {
+  bool fits = false, wholly = false;
+  for (const auto& [text, weighed] : further)
+    for (const Diagnosis& d : weighed.fitting)
+      if (d.cause == cause) fits = true, wholly |= d.score > kRefuted;
+  return fits && !wholly;
+}
+
 void append_evidence(const OnFurther& further, const Numbers& numbers, Diagnosis& to) {
   for (const auto& [text, weighed] : further) {
     const auto same = std::find_if(weighed.fitting.begin(), weighed.fitting.end(),
@@ -170,6 +179,7 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
     append_evidence(further, numbers, d);
     const double here = agree(numbers, numbers_of(own, d.cause)) ? d.score : 0;
     d.score = (1 - kFurther) * here + kFurther * mean_score(further, d.cause, numbers);
+    if (fits_parts_only(further, d.cause)) d.score = std::min(d.score, kExplained);
   }
   for (const auto& [text, weighed] : further) {
     own.tried += weighed.tried, own.left += weighed.left;
