@@ -379,6 +379,15 @@ TEST(WeighMeanings, StatesReadHeadsFirstAreAnotherSequencesAndTheirGradientsToo)
   EXPECT_EQ(first_cause(scene, *evaluate_with(run, inputs)), "initial-state-of-another-sequence");
 }
 
+TEST(WeighMeanings, ASumThatLacksEverySecondChunkIsIncomplete) {
+  test::MutatedRun scene(parse_token("rwkv6.chunk/B1/T167/H2/K3/V2/fp32/g-fp32/mild/s3/backward"));
+  const FailingRun run = scene.run();
+  const Tensor& d = run.inputs().at("do");
+  const Prediction p = *evaluate_with(
+      run, "do", moved(d, axis_of(d, "T"), [](int64_t t) { return t / 64 % 2 == 0 ? t : -1; }));
+  EXPECT_EQ(first_cause(scene, {{"du", p.at("du")}}), "gradient-sum-incomplete");
+}
+
 TEST(WeighMeanings, ASumOverTokensWithoutTheLastOnesIsToldFromTokensThatAreNotWritten) {
   for (const char* token : {"rwkv6.chunk/B1/T75/H2/K3/V2/fp32/g-fp32/mild/s3/backward",
                             "rwkv6.chunk/B1/T5/H2/K3/V2/fp32/g-fp32/mild/s3/backward"}) {

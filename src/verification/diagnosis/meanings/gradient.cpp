@@ -38,6 +38,15 @@ std::vector<Variant> upstream_ignored(const FailingRun& run) {
   return v;
 }
 
+/// Of sums over all tokens that chunks add to: every second chunk, or none where the only one is left out.
+void append_of_chunks(const FailingRun& run, std::vector<Slab>& slabs) {
+  slabs.push_back({"none", [](int64_t) { return false; }});
+  for (const int64_t C : chunk_sizes(run))
+    for (const int64_t kept : {0, 1})
+      slabs.push_back({fmt::format("the chunks of {} with {} numbers", C, kept == 0 ? "even" : "odd"),
+                       [C, kept](int64_t i) { return i / C % 2 == kept; }});
+}
+
 /// Part of a sum: the upstream gradient of some sequences, heads, tokens or channels alone.
 std::vector<Variant> incomplete(const FailingRun& run) {
   std::vector<Variant> v;
@@ -46,9 +55,7 @@ std::vector<Variant> incomplete(const FailingRun& run) {
     for (size_t axis = 0; axis < d.axes.size(); ++axis) {
       const int64_t size = d.axes[axis].size;
       std::vector<Slab> slabs = slabs_of(size);
-      if (d.axes[axis].name == "T" &&
-          only_sums_are_wrong(run))  // a last chunk left out, where it is the only one
-        slabs.push_back({"none", [](int64_t) { return false; }});
+      if (d.axes[axis].name == "T" && only_sums_are_wrong(run)) append_of_chunks(run, slabs);
       for (const Slab& slab : slabs)
         v.push_back({fmt::format("only {} of {} over {} enters", name, slab.text, d.axes[axis].name),
                      [&run, name, axis, slab, sums = only_sums_are_wrong(run)] {
