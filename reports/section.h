@@ -1,6 +1,7 @@
 // A section: one part of a verification, and what every form of a report says of it. Each has a file of its
 // own in reports/sections/; sections.cpp lists them in the order in which each form has them.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -40,6 +41,9 @@ struct Section {
   /// The SourceLocation to point at; null where none is known.
   nlohmann::json (*place)(const nlohmann::json& part) = nullptr;
 };
+
+/// "4096 of 4096 elements of o have no finite bound: the formula alone decides them"; empty where all have.
+std::string unbounded_text(const std::string& output, int64_t by_formula, int64_t elements);
 
 /// The field that a section is about; null where there is nothing to say.
 const nlohmann::json* part_of(const nlohmann::json& verification, const Section&);

@@ -1,5 +1,7 @@
 // The sections of a verification, and where each form has them. A new one is declared here and put into the
 // lists of the forms that it has.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "reports/markup.h"
@@ -19,6 +21,12 @@ const nlohmann::json* part_of(const nlohmann::json& verification, const Section&
                                : section.later             ? nullptr
                                                            : &field_of(verification, section.field);
   return part && !part->is_null() && !part->empty() ? part : nullptr;
+}
+
+std::string unbounded_text(const std::string& output, int64_t by_formula, int64_t elements) {
+  if (by_formula == 0) return "";
+  return fmt::format("{} of {} elements of {} have no finite bound: the formula alone decides them",
+                     by_formula, elements, output);
 }
 
 Sections sections_of_page() {

@@ -80,10 +80,8 @@ void print_formula(const Console& console, const Verification& v, size_t) {
     console.line(fmt::format("  of {} elements the formula is not judged: no shadow follows {}", unjudged,
                              v.formula->loss));
   for (const OutputComparison& o : v.outputs)
-    if (o.by_formula > 0)
-      console.line(
-          fmt::format("  {} of {} elements of {} have no finite bound: the formula alone decides them",
-                      o.by_formula, o.elements, o.name));
+    if (const std::string text = unbounded_text(o.name, o.by_formula, o.elements); !text.empty())
+      console.line("  " + text);
   const FormulaOutput* worst = nullptr;
   for (const FormulaOutput& o : v.formula->outputs)
     if (o.violation > 0 &&

@@ -40,15 +40,15 @@ bool is_unbounded(const json& output) {
   return by_formula > 0 && by_formula == count_of(output, "elements");
 }
 
-/// "4096 of 4096 elements of o have no finite bound: the formula alone decides them.", of each that has such.
-std::string unbounded_text(const json& outputs) {
-  std::string text;
-  for (const json& output : outputs)
-    if (const int64_t by_formula = count_of(output, "by_formula"); by_formula > 0)
-      text += fmt::format("{}{} of {} elements of {} have no finite bound: the formula alone decides them.",
-                          text.empty() ? "" : " ", by_formula, count_of(output, "elements"),
-                          text_of(output, "name"));
-  return text;
+/// Of each output that has elements without a finite bound a sentence.
+std::string unbounded_sentences(const json& outputs) {
+  std::string sentences;
+  for (const json& output : outputs) {
+    const std::string text =
+        unbounded_text(text_of(output, "name"), count_of(output, "by_formula"), count_of(output, "elements"));
+    if (!text.empty()) sentences += fmt::format("{}{}.", sentences.empty() ? "" : " ", text);
+  }
+  return sentences;
 }
 
 std::string outputs_table(const json& outputs) {
@@ -65,7 +65,7 @@ std::string outputs_table(const json& outputs) {
     }
     rows += "</tr>\n";
   }
-  const std::string unbounded = unbounded_text(outputs);
+  const std::string unbounded = unbounded_sentences(outputs);
   const std::string note = unbounded.empty() ? "" : fmt::format("<p>{}</p>\n", escape_markup(unbounded));
   const char* const caption =
       "Elements by verdict, and the largest of each measure. Ratio: error / bound. Tightness: the same with "
@@ -167,7 +167,7 @@ std::string outputs_markdown(const json& outputs) {
                 short_field(output, "undecided"), measure("max_ratio"), measure("max_tightness"),
                 measure("max_enclosure")});
   }
-  if (const std::string unbounded = unbounded_text(outputs); !unbounded.empty())
+  if (const std::string unbounded = unbounded_sentences(outputs); !unbounded.empty())
     out += "\n" + escape_markdown(unbounded) + "\n";
   out += "\n" + head({"worst element", "got", "expected", "bound", "error/bound"}, 1);
   for (const json& output : outputs) {

@@ -149,6 +149,14 @@ TEST(Compare, WhereOnlyTheBoundIsInfiniteNearValuesMayBeTaken) {
   EXPECT_EQ(c.verdicts[1], ElementVerdict::ok);
 }
 
+TEST(Compare, WhatTheFormulaDecidedHasNoReasonToBeOpen) {
+  ReferenceOutput r = ones({{"T", 2}});
+  r.bound[1] = HUGE_VAL, r.undecided = "no bound is finite there";
+  const Tensor got = like(r, Dtype::fp16);
+  EXPECT_EQ(compare_output(got, r).undecided_reason, r.undecided);
+  EXPECT_EQ(compare_output(got, r, nullptr, 0.25).undecided_reason, "");
+}
+
 TEST(Compare, LongAxesAreFoldedIntoBlocks) {
   const ReferenceOutput r = ones({{"T", 5000}});
   Tensor got = like(r, Dtype::fp32);

@@ -173,7 +173,6 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
   c.axes = got.axes;
   c.dtype = got.dtype;
   c.elements = got.size();
-  c.undecided_reason = reference.undecided;
   c.verdicts.resize(static_cast<size_t>(c.elements));
   Folds folds(folds_of(got), got.axes.empty() ? 1 : std::max<int64_t>(1, got.axes.back().size));
   double worst = -1;
@@ -202,6 +201,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
                                      reference.rad[worst_flat], reference.bound[worst_flat]);
     c.worst = describe(got, reference, worst_flat, j);
   }
+  if (c.undecided > 0 || c.by_formula == 0) c.undecided_reason = reference.undecided;
   c.fields = std::move(folds).fields();
   return c;
 }
