@@ -11,6 +11,8 @@
 #include "src/base/numerics/format.h"
 #include "src/base/ptx/inlined_frames.h"
 #include "src/base/vm/store_search.h"
+#include "src/base/vm/table_reads.h"
+#include "src/verification/diagnosis/address_maker.h"
 
 namespace assay {
 namespace {
@@ -272,7 +274,14 @@ std::optional<MissingStore> find_missing_scratch(const Program& plan, const Tens
   if (!whole || written) return std::nullopt;
   const auto guards = vm::find_withheld_stores(plan, inputs, machine, workspace, offset, bytes);
   if (guards.empty()) return std::nullopt;
-  return guarded(guards.front(), source);
+  MissingStore missing = guarded(guards.front(), source);
+  if (const auto unread = vm::find_unread_table(plan, inputs, machine, guards.front().guard)) {
+    const vm::PlacedInstruction& load = unread->load;
+    const auto maker = address_maker(*load.module, load.function, load.instruction, source);
+    missing.why = MissingStore::Why::misread, missing.table = unread->table;
+    missing.at = maker ? *maker : link_of(*load.module, load.function, load.instruction, source);
+  }
+  return missing;
 }
 
 }  // namespace assay

@@ -17,14 +17,16 @@ namespace assay {
 struct MissingStore {
   enum class Why {
     guarded,    ///< a guard kept the store from it: with that guard the other way the store is reached
+    misread,    ///< so too, for what was read from a table of which no thread reads some rows
     elsewhere,  ///< the stores that there are go to other elements, some of them more than once
     none        ///< nothing in the launches stores into the buffer
   } why = Why::none;
-  /// The guard; where the index of the stores that go elsewhere is declared, or else the store; the last line
+  /// The guard; where the row of the table is made, or else its load; where the index of the stores that go elsewhere is declared, or else the store; the last line
   /// that uses the output and of which no instruction is left.
   ChainLink at;
   std::optional<ChainLink> store;
   std::array<uint32_t, 3> block{}, thread{};  ///< that the guard turned away
+  std::string table;                          ///< of `misread`
   std::string reached;                        ///< of `elsewhere`: "v = 0..31", or empty where no axis tells
 };
 

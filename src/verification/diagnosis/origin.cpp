@@ -193,7 +193,7 @@ void move_to_missing_store(std::optional<MissingStore> missing, OriginTrace& tra
   origin.where = missing->at.where;
   origin.source_text = missing->at.text;
   origin.instruction = missing->at.instruction;
-  if (missing->why == MissingStore::Why::guarded)
+  if (missing->why == MissingStore::Why::guarded || missing->why == MissingStore::Why::misread)
     origin.block = missing->block, origin.thread = missing->thread;
   trace.missing = std::move(missing);
 }
