@@ -164,7 +164,7 @@ TEST(Rehearsal, WhatIsToldOnSomeWaysAloneIsTested) {
 TEST(Rehearsal, OfRandomProgramsLeavesTheSameBitsAndBirths) {
   int births = 0, rehearsed = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
-    vm::DrawnProgram drawing(seed + 5000);
+    vm::DrawnProgram drawing(seed + 5000, seed % 2 == 1);  // with shared memory, too
     const std::string body = drawing.body() + "bar.sync 0;\n";
     TensorMap inputs;
     const auto a = drawing.words(), b = drawing.words(), c = drawing.words();
