@@ -19,8 +19,8 @@ Program steps_of(const std::string& body) {
 .file 1 "steps.cu"
 .visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
-  .reg .b32 %t;
-  .reg .b64 %ax, %ay, %ao, %ap, %base;
+  .reg .b32 %t, %i;
+  .reg .b64 %ax, %ay, %ao, %ap, %base, %off;
   .reg .pred %at, %more;
   ld.param.u64 %ax, [px];
   ld.param.u64 %ay, [py];
@@ -99,15 +99,30 @@ TEST(SuspectLines, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(suspects_of(right, right).empty());
 }
 
-/// x[0] for x[t]: with x[t] in its place the read is right, and the product with no value that there is.
+/// x[0] for x[5 - t]: with that in its place the read is right, and the product with no value that there is.
 TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst) {
   const std::string sum = "  add.rn.f32 %q, %x, %y;";
   const std::vector<SuspectLine> suspects = suspects_of(
       "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + sum,
-      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+      "  ld.param.u64 %base, [px];\n  sub.s32 %i, 5, %t;\n  mul.wide.s32 %off, %i, 4;\n"
+      "  add.s64 %base, %base, %off;\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" +
+          sum);
   EXPECT_EQ(place_of("ld.global.f32 %f1", suspects), 1U);
   EXPECT_EQ(place_of("mul", suspects), 2U);
-  EXPECT_EQ(suspects[0].reason, "what PTX line 17 makes in their place makes all wrong elements right");
+  EXPECT_EQ(suspects[0].reason,
+            "5 of its 6 values would have to be those that it has, or its input has, elsewhere");
+}
+
+/// x[0] for x[t], which the thread has.
+TEST(SuspectLines, AValueOfTheThreadForAnotherIsNamed) {
+  const std::string sum = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects = all_suspects_of(
+      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + sum,
+      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+  EXPECT_EQ(place_of("ld.global.f32 %f1", suspects.likeliest), 1U);
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_EQ(suspects.related[0].reason,
+            "what PTX line 17 makes in their place makes all wrong elements right");
 }
 
 /// The address is that of x[0], and made on a line of its own; the pointer on a third one is an argument.

@@ -30,8 +30,12 @@ constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
 constexpr size_t kOfMoves = 2;
-/// Of a slice that would be larger, fewer elements tell.
-constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewer = 10;
+/// Of a slice that would be larger, few elements tell. All of them take so many times the time of these, most
+/// of what they are made of being the same.
+constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 4;
+constexpr double kAllOfFew = 4;
+/// A line that so many calls have in them is of a function that many statements share.
+constexpr size_t kShared = 4;
 /// Where a line explains nothing something else of it may still be wrong.
 constexpr double kLeastWorth = 0.3;
 
@@ -248,6 +252,12 @@ class Lines {
   std::vector<size_t> of_instance_;  ///< SIZE_MAX: of none
 };
 
+/// Places in other files that a line was inlined into, the nearest first.
+std::vector<std::string> calls_of(const SourceLocation& where) {
+  const auto own = [&](const std::string& frame) { return frame.starts_with(where.file + ":"); };
+  return {std::find_if_not(where.frames.begin(), where.frames.end(), own), where.frames.end()};
+}
+
 /// Right behind the line an assignment of what it makes: what would make more of it may be lacking there.
 std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
   constexpr int kBehind = 2;
@@ -324,19 +334,23 @@ void relate(Lines& lines, const WrongElements& behind, Late late) {
   }
 }
 
-/// Of all elements, or of the first so many where that would be too large.
+/// Of all elements, or of the first few where that would be too large or take too long.
 vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
-                        const std::vector<JudgedElement>& elements) {
+                        const std::vector<JudgedElement>& elements, double seconds) {
   vm::SliceLimits limits;
   limits.instances = kMostInstances, limits.operands = kMostOperands;
-  vm::ValueSlice slice;
-  for (size_t count = elements.size(); count > 1; count /= kFewer) {
+  const auto of_first = [&](size_t count) {
     std::vector<vm::OutputElement> some;
     for (size_t e = 0; e < count; ++e) some.push_back({elements[e].output, elements[e].flat});
-    slice = vm::slice_values(program, inputs, machine, some, limits);
-    if (!slice.truncated) return slice;
-  }
-  return {};
+    vm::ValueSlice slice = vm::slice_values(program, inputs, machine, some, limits);
+    return slice.truncated ? vm::ValueSlice() : slice;
+  };
+  const double start = processor_seconds();
+  vm::ValueSlice few = of_first(std::min(kFewElements, elements.size()));
+  const double taken = processor_seconds() - start;
+  if (few.instances.empty() || elements.size() <= kFewElements || kAllOfFew * taken > seconds) return few;
+  vm::ValueSlice all = of_first(elements.size());
+  return all.instances.empty() ? few : all;
 }
 
 /// How much of what is wrong a line explains, and how surely: 0 to 1.
@@ -353,7 +367,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   const double start = processor_seconds();
   const auto late = [&] { return processor_seconds() - start > seconds; };
   const SourceText source(program.name);
-  const vm::ValueSlice slice = slice_of(program, inputs, machine, elements);
+  const vm::ValueSlice slice = slice_of(program, inputs, machine, elements, seconds);
   const std::vector<std::string>& names = slice.input_names;
   std::vector<double> lacking(elements.size()), weights(elements.size(), 1);
   SuspectLines result;
@@ -412,13 +426,22 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
         for (auto* of_input : {&result.alone, line->reads_only ? &result.reads : nullptr})
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
+  std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
+  for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
   std::vector<SuspectLine>& suspects = result.likeliest;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {
       const SourceLocation &a = known.at.where, &b = line->at.where;
       return a.file == b.file && a.line == b.line && (a.line > 0 || a.ptx_line == b.ptx_line);
     };
+    const auto of_same_call = [&](const SuspectLine& known) {
+      return known.at.where.file == line->at.where.file && !calls_of(line->at.where).empty() &&
+             calls_of(known.at.where) == calls_of(line->at.where);
+    };
     if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
+    // Were it wrong itself, all that call it would be: one of its lines says as much as several.
+    const bool shared = calls[{line->at.where.file, line->at.where.line}] >= kShared;
+    if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
     if (suspects.size() == 1)

@@ -30,7 +30,7 @@ namespace {
 
 constexpr size_t kLinesSaid = 3;
 /// Seconds at most, of this thread.
-constexpr double kOfFingerprint = 2, kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRepairs = 2,
+constexpr double kOfFingerprint = 2, kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRepairs = 1.5,
                  kOfPlainDecisions = 5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
