@@ -47,6 +47,12 @@ TEST(Rehearsal, EndsAtTheLastBarrierBeforeOthersSeeSomething) {
     EXPECT_EQ(part_of(sum + seen + barrier + store), "none") << seen;
 }
 
+TEST(Rehearsal, IsNotOfALoopThatGoesOnBehindIt) {
+  const std::string loop =
+      "AGAIN: " + sum + barrier + store + "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra AGAIN; ";
+  EXPECT_EQ(part_of("mov.u32 %r1, 0; " + loop), "none");
+}
+
 TEST(Rehearsal, ThreadsThatLeaveItDoNothingForOthers) {
   const std::string leaves = "@%p1 bra OUT; ", out = "OUT: ";
   EXPECT_EQ(part_of(lanes + leaves + sum + barrier + store + out), "4 gates 1 leaves 1");
@@ -134,6 +140,22 @@ TEST(Rehearsal, MasksOfMinusInfinityAreNoReasonToBeginAnew) {
                some = of_body(masked, {}, {}).added, overflows = of_body(masked, {bits(3e38f)}, {}).added;
   EXPECT_EQ(some, finite);
   EXPECT_GT(overflows, finite + 1);
+}
+
+// Masks that sums of products begin with are not told from births there.
+TEST(Rehearsal, SumsThatBeginWithInfinitiesAreNotRehearsed) {
+  const auto made = [&](const std::string& begin) {
+    std::string body = "setp.gt.f32 %p1, %b, 0f3F800000; selp.f32 %f1, " + begin + ", 0f00000000, %p1; ";
+    for (int i = 0; i < 4; ++i)
+      body +=
+          "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f2, %f3, %f4, %f5}, {%r20, %r20}, {%r20}, "
+          "{%f1, %f1, %f1, %f1}; ex2.approx.f32 %f6, %f2; add.rn.f32 %f7, %f6, %f6; ";
+    return of_body("mov.b32 %r20, 0; " + body + "bar.sync 0; mov.b32 %d, %f7;", {}, {});
+  };
+  EXPECT_NE(made("0f3F800000").text.find("bar.red.or.pred"), std::string::npos);
+  const TracedAndNoted masked = made("0fFF800000");
+  EXPECT_EQ(masked.text.find("bar.red.or.pred"), std::string::npos);
+  EXPECT_EQ(masked.traced, masked.noted);
 }
 
 // One instruction alone makes something of which a test has to tell: on one way a later value would, or

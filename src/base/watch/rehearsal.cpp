@@ -67,7 +67,8 @@ class Finder {
 
   std::optional<Rehearsal> found() {
     find_seen();
-    if (!find_part() || made_.gates.empty() || !leaves_go_alone() || !is_plain_text()) return {};
+    if (!find_part() || made_.gates.empty() || comes_back() || !leaves_go_alone() || !is_plain_text())
+      return {};
     if (!threads_meet(view_, made_.holds, barrier_)) return {};
     return made_;
   }
@@ -126,6 +127,15 @@ class Finder {
       for (const int32_t to : next(i)) left.push_back(to);
     }
     return reached;
+  }
+
+  /// In a loop of which only the first time would be rehearsed.
+  bool comes_back() const {
+    std::vector<int32_t> behind;
+    for (const int32_t gate : made_.gates) behind.push_back(gate + 1);
+    const std::vector<bool> reached = reached_from(behind, true);
+    return std::any_of(made_.gates.begin(), made_.gates.end(),
+                       [&](int32_t gate) { return reached[static_cast<size_t>(gate)]; });
   }
 
   /// Threads that leave have done nothing for others, and will not.

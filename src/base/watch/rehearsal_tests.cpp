@@ -74,10 +74,41 @@ class Tests {
                        [](const RehearsalTest& x, const RehearsalTest& y) { return x.behind < y.behind; });
       tests.insert(tests.end(), of_block.begin(), of_block.end());
     }
-    return all_waited_;
+    return all_waited_ && !masks_sums();
   }
 
  private:
+  /// Sums of products that begin with infinities, as masks: they are not finite without a birth.
+  bool masks_sums() const {
+    std::vector<bool> masks(view_.function.registers.size(), false);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 0; i < count_; ++i) {
+        if (!part_.holds[i] || !hands_on_mask(i, masks)) continue;
+        for (const int32_t reg : view_.signatures[i].writes)
+          changed |= !masks[static_cast<size_t>(reg)], masks[static_cast<size_t>(reg)] = true;
+      }
+    }
+    for (size_t i = 0; i < count_; ++i) {
+      const WatchedInstruction& what = watched_[i];
+      if (!part_.holds[i] || (what.kind != Kind::product && what.kind != Kind::sums)) continue;
+      for (const auto* operands : {&what.results, &what.sources})
+        for (const FloatOperand& operand : *operands)
+          if (is_register(operand) && masks[static_cast<size_t>(operand.operand->reg)]) return true;
+    }
+    return false;
+  }
+  bool hands_on_mask(size_t i, const std::vector<bool>& masks) const {
+    const ptx::Instruction& in = view_.function.body[i];
+    const auto is_mask = [&](const ptx::Operand& operand) {
+      if (operand.kind == ptx::Operand::Kind::immediate)
+        return (static_cast<uint32_t>(operand.bits) & 0x7FFFFFFF) == 0x7F800000;
+      return operand.kind == ptx::Operand::Kind::reg && masks[static_cast<size_t>(operand.reg)];
+    };
+    return vm::is_one_of(in.form.operation, ptx::Operation::mov, ptx::Operation::selp) &&
+           std::any_of(in.operands.begin() + 1, in.operands.end(), is_mask);
+  }
+
   /// Where a block ends: what all ways on have in common; of the end of the part nothing.
   State behind(size_t b) const {
     const size_t registers = view_.function.registers.size();

@@ -18,7 +18,7 @@ struct RehearsalTest {
 };
 
 /// In the order of the text. `starts`: where branches lead. False: sums of wgmma that nothing waits for
-/// before the run may go elsewhere.
+/// before the run may go elsewhere, or sums that begin with infinities.
 bool rehearsal_tests(const FunctionView&, const Rehearsal&, const std::vector<WatchedInstruction>&,
                      const std::vector<bool>& starts, std::vector<RehearsalTest>& tests);
 

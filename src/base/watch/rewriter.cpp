@@ -191,7 +191,8 @@ class FunctionRewriter {
   /// the way need not be kept; what it begins with is, and results that no later one tells of. Without one:
   /// `from`.
   int32_t end_of_stretch(int32_t from) {
-    if (text_.depth(static_cast<size_t>(from)) > 1) return from;
+    const bool runs_seldom = rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)];
+    if (text_.depth(static_cast<size_t>(from)) > 1 || runs_seldom) return from;
     AddedRegisters unused;
     Segment trial(f_, unused, accumulators_, marks_cold_);
     RepeatableStretch stretch;
@@ -225,8 +226,6 @@ class FunctionRewriter {
   void stretch(int32_t from, int32_t to, Insertions& insertions) {
     if (from > 0) end_segment(from - 1, false, insertions);
     Segment results(f_, registers_, accumulators_, marks_cold_);
-    const bool is_aside = rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)];
-    results.set_aside(is_aside);
     for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i) {
       const WatchedInstruction& what = watched_[i];
       Code before, after;
@@ -253,7 +252,7 @@ class FunctionRewriter {
     segment_.set_aside(true);
     for (int32_t i = from; i < to; ++i) instruction(i, again);
     end_segment(to - 1, false, again);
-    segment_.set_aside(rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)]);
+    segment_.set_aside(false);
     const size_t begin = text_.at(static_cast<size_t>(from)).begin,
                  end = text_.at(static_cast<size_t>(to - 1)).end;
     text_.leave_out_names(begin, end, again);

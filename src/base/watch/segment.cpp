@@ -255,7 +255,7 @@ void Segment::branch(const std::string& name, Code& code) {
   const std::string any = vote(test(false, code), code);
   code.line(fmt::format("@{} bra.uni {}_born", any, name));
   code.label(name + "_back");
-  mark_frequency(is_aside_ ? 1 : 1'000'000, code);
+  mark_frequency(1'000'000, code);
   clear();
 }
 
