@@ -17,14 +17,15 @@ Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
   std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
-.visible .entry kernel(.param .u64 po, .param .u64 pw) {
+.visible .entry kernel(.param .u64 po, .param .u64 pw, .param .u64 ps) {
   .reg .b32 %t, %c, %n, %b<16>;
   .reg .f32 %f<4>;
-  .reg .b64 %o, %w, %d<8>;
+  .reg .b64 %o, %w, %s, %d<8>;
   .reg .pred %p<8>;
   .loc 1 1 0
   ld.param.u64 %o, [po];
   ld.param.u64 %w, [pw];
+  ld.param.u64 %s, [ps];
   mov.u32 %t, %tid.x;
   mov.u32 %c, %ctaid.x;
   mad.lo.s32 %n, %c, 32, %t;
@@ -39,8 +40,14 @@ Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", T}, {"V", V}}});
   plan.workspaces.push_back({"w", 256});
-  plan.launches.push_back(
-      {"m", "kernel", {2, 1, 1}, {32, 1, 1}, 0, {PointerArgument{"o"}, PointerArgument{"w"}}});
+  plan.constants.emplace_back("s", Dtype::i32, std::vector<Axis>{{"N", 2}, {"field", 1}});
+  plan.constants[0].set(1, 1);
+  plan.launches.push_back({"m",
+                           "kernel",
+                           {2, 1, 1},
+                           {32, 1, 1},
+                           0,
+                           {PointerArgument{"o"}, PointerArgument{"w"}, PointerArgument{"s"}}});
   return plan;
 }
 
@@ -115,6 +122,24 @@ TEST(MissingStore, WhatWasWrittenLacksNoStore) {
   const Program plan =
       plan_of({"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "st.global.f32 [%d2], %f1;"}, 1, 64);
   EXPECT_FALSE(find_missing_store(plan, {}, {}, "o", 5, SourceText("small")));
+}
+
+/// All blocks take the table's first row, which has no work, for their own: where that row is made is the
+/// origin.
+TEST(MissingStore, ARowOfATableThatNoBlockReadsIsWhyAWorkspaceWasNotFilled) {
+  const Program plan = plan_of(
+      {"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1; add.s64 %d3, %w, %d1;",
+       "shr.u32 %b1, %c, 5; mul.wide.u32 %d4, %b1, 4;", "add.s64 %d5, %s, %d4; ld.global.u32 %b2, [%d5];",
+       "setp.eq.u32 %p1, %b2, 0;", "@%p1 bra L;", "st.global.f32 [%d3], %f1;",
+       "L:", "ld.global.f32 %f2, [%d3]; add.rn.f32 %f3, %f2, %f1; st.global.f32 [%d2], %f3;"},
+      1, 64);
+  const auto trace = trace_of(plan, 3);
+  ASSERT_TRUE(trace && trace->missing);
+  EXPECT_EQ(trace->missing->why, MissingStore::Why::misread);
+  EXPECT_EQ(trace->origin.where.line, 11) << trace->origin.sentence;
+  EXPECT_NE(trace->origin.sentence.find("by what it read from s, of which no thread reads some rows"),
+            std::string::npos)
+      << trace->origin.sentence;
 }
 
 /// A workspace that a launch should have filled: the guard there, not the read, where nothing filled any of

@@ -6,8 +6,8 @@
 namespace assay::vm {
 namespace {
 
-/// Two blocks of one thread; each reads the row of three words of the table s that `row` makes (into %r) of its
-/// block, and stores into w where the row's first word is not 0.
+/// Two blocks of one thread; each reads the row of three words of the table s that `row` makes (into %r) of
+/// its block, and stores into w where the row's first word is not 0.
 Program plan_of(const std::string& row) {
   const std::string text = R"(.version 7.8
 .target sm_80

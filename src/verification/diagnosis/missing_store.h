@@ -21,8 +21,9 @@ struct MissingStore {
     elsewhere,  ///< the stores that there are go to other elements, some of them more than once
     none        ///< nothing in the launches stores into the buffer
   } why = Why::none;
-  /// The guard; where the row of the table is made, or else its load; where the index of the stores that go elsewhere is declared, or else the store; the last line
-  /// that uses the output and of which no instruction is left.
+  /// The guard; where the row of the table is made, or else its load; where the index of the stores that go
+  /// elsewhere is declared, or else the store; the last line that uses the output and of which no instruction
+  /// is left.
   ChainLink at;
   std::optional<ChainLink> store;
   std::array<uint32_t, 3> block{}, thread{};  ///< that the guard turned away
