@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/operator.h"
-
 namespace assay {
 namespace {
 
@@ -110,52 +108,53 @@ double step(const Walk& w, int64_t t, int64_t head, int64_t j, Column& y) {
   return std::fmax(before, after);
 }
 
-/// After how many of a sequence's tokens [first, end) the error is as large as the state was at any token of
-/// a chunk's length before; none: -1.
+/// After how many of a sequence's tokens [first, end) the error is as large as the state ever was; none: -1.
 int64_t lost_after(const Walk& w, double sign, int64_t sequence, int64_t first, int64_t end, int64_t head,
                    int64_t j) {
   const Tensor* const start = w.back ? w.tokens.dS : w.tokens.S0;
   Column y{w.tokens.column(start, sequence, head, j), {}, w.declared.update, sign};
   y.off.assign(y.exact.size(), 0);
-  std::vector<double> sizes = {Column::along(y.exact, y.exact)};
+  double largest = Column::along(y.exact, y.exact);
   for (int64_t i = 0; i < end - first; ++i) {
-    sizes.push_back(step(w, w.back ? end - 1 - i : first + i, head, j, y));
-    const auto recent = sizes.end() - std::min<int64_t>(i + 2, w.declared.chunk);
+    largest = std::fmax(largest, step(w, w.back ? end - 1 - i : first + i, head, j, y));
     const double off = Column::along(y.off, y.off);
-    if (off > 0 && off >= *std::max_element(recent, sizes.end())) return i + 1;
+    if (off > 0 && off >= largest) return i + 1;
   }
   return -1;
 }
 
-std::optional<DomainFault> lost(const Walk& w, const std::vector<int64_t>& cu_seqlens) {
+/// The fewest tokens over the channels that are looked at; none: -1.
+int64_t fewest(const Walk& w, int64_t sequence, int64_t first, int64_t end, int64_t head) {
+  int64_t least = -1;
+  for (int64_t j = 0; j < std::min(kColumns, w.tokens.v->axes[3].size); ++j)
+    for (const double sign : {1.0, -1.0}) {
+      const int64_t after = lost_after(w, sign, sequence, first, end, head, j);
+      if (after >= 0 && (least < 0 || after < least)) least = after;
+    }
+  return least;
+}
+
+std::vector<LostState> lost(const Walk& w, const std::vector<int64_t>& cu_seqlens) {
   const DeltaTokens& x = w.tokens;
-  const int64_t batches = x.k->axes[0].size, T = x.k->axes[1].size;
+  const int64_t batches = x.k->axes[0].size, T = x.k->axes[1].size, of = x.k->axes[2].size;
   std::vector<int64_t> ends = cu_seqlens;
   for (int64_t b = 0; cu_seqlens.empty() && b <= batches; ++b) ends.push_back(b * T);
+  std::vector<LostState> all;
   for (size_t n = 0; n + 1 < ends.size(); ++n)
-    for (int64_t head = 0; head < x.heads(); ++head)
-      for (int64_t j = 0; j < std::min(kColumns, x.v->axes[3].size); ++j) {
-        const int64_t first = ends[n], end = ends[n + 1];
-        int64_t after = -1;
-        for (const double sign : {1.0, -1.0}) {
-          const int64_t lost = lost_after(w, sign, static_cast<int64_t>(n), first, end, head, j);
-          if (lost >= 0 && (after < 0 || lost < after)) after = lost;
-        }
-        if (after < 0) continue;
-        const int64_t of = x.k->axes[2].size, token = w.back ? end - 1 : first,
-                      i = (token * of + head / (x.heads() / of)) * x.K();
-        return DomainFault{
-            "k", after, x.k->element_name(i), x.k->value(i),
-            fmt::format(
-                "{} tokens {} this one on, roundings that the kernel declares may leave {} off by its "
-                "own size: these keys, rates and decays are safe to {} tokens",
-                after, w.back ? "back from" : "from", w.back ? "dL/dS" : "the state", after - 1)};
-      }
-  return std::nullopt;
+    for (int64_t head = 0; head < x.heads(); ++head) {
+      const int64_t first = ends[n], end = ends[n + 1], sequence = static_cast<int64_t>(n),
+                    tokens = fewest(w, sequence, first, end, head);
+      if (tokens < 0) continue;
+      const int64_t key = ((w.back ? end - 1 : first) * of + head / (x.heads() / of)) * x.K();
+      all.push_back({w.back, sequence, head, w.back ? end - tokens : first + tokens - 1, tokens,
+                     x.k->element_name(key)});
+    }
+  return all;
 }
 
 bool applies(const Operator& op, const Arithmetic& declared, const DeltaTokens& x) {
   if (!(declared.update > 0) || declared.chunk == 0 || !x.q || !x.k || !x.v || x.beta_v) return false;
+  if (x.k->axes.size() != 4) return false;  // one write per token
   bool rates = false, other = false;
   for (const ArgumentSpec& argument : op.inputs) {
     rates |= argument.name == "beta" && argument.role == Role::rate;
@@ -166,19 +165,26 @@ bool applies(const Operator& op, const Arithmetic& declared, const DeltaTokens& 
 
 }  // namespace
 
-std::optional<DomainFault> loses_state(const Operator& op, const Arithmetic& declared,
-                                       const std::vector<int64_t>& cu_seqlens, const TensorMap& inputs) {
+std::vector<LostState> lost_states(const Operator& op, const Arithmetic& declared,
+                                   const std::vector<int64_t>& cu_seqlens, const TensorMap& inputs) {
   const DeltaTokens tokens(inputs);
-  if (!applies(op, declared, tokens)) return std::nullopt;
+  if (!applies(op, declared, tokens)) return {};
   return lost({tokens, declared, 1, false}, cu_seqlens);
 }
 
-std::optional<DomainFault> loses_adjoint(const Operator& op, const Arithmetic& declared,
-                                         const std::vector<int64_t>& cu_seqlens, const TensorMap& inputs,
-                                         double scale) {
+std::vector<LostState> lost_adjoints(const Operator& op, const Arithmetic& declared,
+                                     const std::vector<int64_t>& cu_seqlens, const TensorMap& inputs,
+                                     double scale) {
   const DeltaTokens tokens(inputs);
-  if (!applies(op, declared, tokens) || !tokens.d_o) return std::nullopt;
+  if (!applies(op, declared, tokens) || !tokens.d_o) return {};
   return lost({tokens, declared, scale, true}, cu_seqlens);
+}
+
+std::string describe(const LostState& lost) {
+  return fmt::format(
+      "{}: within {} tokens {} this one on, roundings that the kernel declares may leave {} off by "
+      "its own size: the safe range of these keys, rates and decays ends before",
+      lost.first, lost.tokens, lost.adjoint ? "back from" : "from", lost.adjoint ? "dL/dS" : "the state");
 }
 
 }  // namespace assay

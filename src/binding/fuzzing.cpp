@@ -155,7 +155,7 @@ json replay_function(const Request& request) {
   Verification v = verify(c, subject.kernel, backend, options);
   const bool values_right = v.verdict == Verdict::pass;
   std::vector<DerivedRun> derived;
-  if (!v.trap && v.verdict != Verdict::domain) derived = judge_properties(v, subject.kernel, backend);
+  if (was_run(v)) derived = judge_properties(v, subject.kernel, backend);
   if (values_right && v.verdict == Verdict::finding)
     explain_properties(subject.kernel, backend, options, derived, v);
   v.replay = replay_text(v.token, subject);

@@ -80,7 +80,7 @@ void print_result(const Console& console, const json& result) {
   const std::string kind = result.at("kind");
   if (kind == "verification") {
     const Verification v = verification_from_json(result);
-    if (v.verdict == Verdict::domain)
+    if (v.verdict == Verdict::domain && v.outputs.empty())
       return console.line(fmt::format("out of the domain of {}: {}; nothing was launched", v.kernel,
                                       fmt::join(v.domain, "; ")));
     print_verification(console, v);
@@ -271,7 +271,7 @@ json replay(const Request& request) {
   Verification v = verify(made.case_, made.kernel, *made.machine, options);
   const bool values_right = v.verdict == Verdict::pass;
   std::vector<DerivedRun> derived;
-  if (!v.trap && v.verdict != Verdict::domain) derived = judge_properties(v, made.kernel, *made.machine);
+  if (was_run(v)) derived = judge_properties(v, made.kernel, *made.machine);
   if (values_right && v.verdict == Verdict::finding)
     explain_properties(made.kernel, *made.machine, options, derived, v);
   return with_notes(v, {});

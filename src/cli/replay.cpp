@@ -40,8 +40,7 @@ struct ReplayCommand {
     Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
     const bool values_right = result.verdict == Verdict::pass;
     std::vector<DerivedRun> derived;
-    if (!result.trap && result.verdict != Verdict::domain)
-      derived = judge_properties(result, replayed, *on.primary);
+    if (was_run(result)) derived = judge_properties(result, replayed, *on.primary);
     if (values_right && result.verdict == Verdict::finding)
       explain_properties(replayed, *on.primary, options, derived, result);
     return conclude(output, findings, result);

@@ -138,4 +138,9 @@ void fields(Io& io, Verification& x) {
 nlohmann::json to_json(const Verification&);
 Verification verification_from_json(const nlohmann::json&);
 
+/// Did it end, and with outputs? So may one that is out of the domain only for what no bound could decide.
+inline bool was_run(const Verification& v) {
+  return !v.trap && (v.verdict != Verdict::domain || !v.outputs.empty());
+}
+
 }  // namespace assay

@@ -154,7 +154,7 @@ Verification judged(const Case& c, const Kernel& kernel, Backend& backend,
   options.origin.nearest_inputs = 0, options.meaning_seconds = 0;
   options.checks = vm::Checks{};
   Verification v = verify(c, kernel, backend, options);
-  if (!v.trap && v.verdict != Verdict::domain) judge_properties(v, kernel, backend);
+  if (was_run(v)) judge_properties(v, kernel, backend);
   return v;
 }
 

@@ -166,17 +166,20 @@ Unbounded unbounded_part(const Tensor& got, const ReferenceOutput& output) {
 
 }  // namespace
 
+bool formula_is_right(const Verification& v, const OutputComparison& o) {
+  constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
+  const FormulaOutput* const formula = v.formula ? v.formula->output(o.name) : nullptr;
+  return formula && formula->judged >= formula->elements && formula->violation == 0 &&
+         formula->max_allowed <= kNarrow;
+}
+
 void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verification& v) {
   if (!v.formula || run.written) return;
-  constexpr double kNarrow = 0x1p-10;  // of the output's size, as an enclosure is of a bound
   // What roundings did must leave the values recognisable: zeros, turned signs and what grew are further off,
   // and stay undecided.
   constexpr double kRecognisable = 0.25;
   for (OutputComparison& o : v.outputs) {
-    const FormulaOutput* const formula = v.formula->output(o.name);
-    if (o.undecided == 0 || !formula || formula->judged < formula->elements || formula->violation > 0 ||
-        !(formula->max_allowed <= kNarrow))
-      continue;
+    if (o.undecided == 0 || !formula_is_right(v, o)) continue;
     const Tensor& got = run.outcome.outputs.at(o.name);
     for (const ReferenceOutput& expected : judged.reference.outputs) {
       if (expected.name != o.name) continue;
@@ -185,19 +188,6 @@ void settle_by_formula(const ProgramRun& run, const Judgement& judged, Verificat
         o = compare_output(got, expected, nullptr, part.largest);
     }
   }
-}
-
-bool lacks_only_bounds(const Judgement& judged, const Verification& v) {
-  int64_t undecided = 0;
-  for (const OutputComparison& o : v.outputs)
-    for (const ReferenceOutput& expected : judged.reference.outputs)
-      for (size_t i = 0; expected.name == o.name && o.undecided > 0 && i < o.verdicts.size(); ++i) {
-        if (o.verdicts[i] != ElementVerdict::undecided) continue;
-        if (!std::isfinite(expected.mid[i]) || !std::isfinite(expected.rad[i])) return false;
-        if (!std::isinf(expected.bound[i])) return false;
-        ++undecided;
-      }
-  return undecided > 0;
 }
 
 void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,

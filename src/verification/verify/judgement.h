@@ -24,13 +24,13 @@ Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const 
 std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&,
                                           const Judgement&, const VerifyOptions&, Verification&);
 
+/// Is the formula of an output right in every element, and judged so finely that it decides?
+bool formula_is_right(const Verification&, const OutputComparison&);
+
 /// Elements that only lack a finite bound, of outputs whose formula is right in every element, and judged so
 /// finely that it decides: the formula's verdict is theirs where together
 /// they err by at most a quarter of the output's root mean square, and none by more than its largest value.
 void settle_by_formula(const ProgramRun&, const Judgement&, Verification&);
-
-/// Are there undecided elements, and is nothing unknown of any of them but a bound?
-bool lacks_only_bounds(const Judgement&, const Verification&);
 
 /// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
 /// what all verdicts together would have seen.

@@ -10,7 +10,7 @@ namespace assay {
 void decide(Verification& v) {
   v.verdict = Verdict::pass;
   v.cause.clear();
-  if (!v.domain.empty()) {
+  if (!v.domain.empty() && v.properties_failed.empty()) {
     v.verdict = Verdict::domain;
     return;
   }

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/domain.h"
-#include "reference/safe_range.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/threads.h"
 #include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/element_slice.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/excuse.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/fault_location.h"
 #include "src/verification/verify/judgement.h"
@@ -83,38 +82,6 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
 
 }  // namespace
 
-namespace {
-
-/// Elements that no bound follows are no verdict of the kernel's where the inputs leave the domain by what
-/// they make states grow. What was decided stays as it was.
-void excuse_growth(const ResolvedCase& c, const TensorMap& inputs, Verification& v) {
-  if (v.verdict != Verdict::undecided) return;
-  const auto fault = lengthening(*c.op, c.case_.cu_seqlens, inputs);
-  if (!fault) return;
-  v.domain.push_back(describe(*fault));
-  decide(v);
-}
-
-/// Nor where roundings that the kernel declares may lose the state of these very inputs: no bound could be
-/// narrower than the values.
-void excuse_lost_states(const ResolvedCase& c, const Judgement& judged, const TensorMap& inputs,
-                        Verification& v) {
-  if (v.verdict != Verdict::undecided || !lacks_only_bounds(judged, v)) return;
-  const std::vector<int64_t>& cu_seqlens = c.case_.cu_seqlens;
-  const Problem& problem = judged.problem;
-  std::vector<std::optional<DomainFault>> faults;
-  if (c.forward()) faults.push_back(loses_state(*c.op, problem.arithmetic, cu_seqlens, inputs));
-  if (c.backward()) {
-    faults.push_back(loses_state(*c.op, problem.adjoint.state, cu_seqlens, inputs));
-    faults.push_back(loses_adjoint(*c.op, problem.adjoint.adjoint, cu_seqlens, inputs, problem.scale));
-  }
-  for (const auto& fault : faults)
-    if (fault && v.domain.empty()) v.domain.push_back(describe(*fault));
-  decide(v);
-}
-
-}  // namespace
-
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
   const ResolvedCase resolved = accepted(c, kernel);
   require_memory(resolved);
@@ -155,7 +122,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   decide(v);
   excuse_growth(resolved, inputs, v);
   if (v.verdict == Verdict::undecided) settle_by_formula(run, judged, v), decide(v);
-  excuse_lost_states(resolved, judged, inputs, v);
+  excuse_lost_states(resolved, run, judged, inputs, v);
 
   if (!program.blocks.empty()) {
     if (options.diagnose && v.verdict == Verdict::finding) {
