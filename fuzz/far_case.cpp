@@ -41,7 +41,7 @@ void widen(Case& c, const Target& target) {
 
 Case far_case(const Target& target) {
   Case c = fresh(target);
-  c.kernel = target.kernel.name, c.rates = target.kernel.limits.rate_max;
+  c.kernel = target.kernel.name, c.rates = largest_rate(target.kernel);
   c.cu_seqlens.clear();
   c.overrides.clear();
   c.layout.clear();

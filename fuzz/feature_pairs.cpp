@@ -42,7 +42,7 @@ bool is_taken(const Case& c, const Target& target) {
 Case with_classes(Case c, const FeaturePairs& pairs, std::vector<size_t> places, const Target& target,
                   int kept) {
   std::sort(places.begin(), places.end());  // the order of the features
-  c.kernel = target.kernel.name, c.rates = target.kernel.limits.rate_max;
+  c.kernel = target.kernel.name, c.rates = largest_rate(target.kernel);
   c.layout.clear();  // strides are those of the sizes before
   for (const size_t place : places) {
     const FeatureClass& wanted = pairs.classes()[place];

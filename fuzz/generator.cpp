@@ -17,7 +17,7 @@ double draw_budget() {
 
 Case draw_near_or_afresh(const Target& target) {
   Case c = !target.feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
-  c.kernel = target.kernel.name, c.rates = target.kernel.limits.rate_max;
+  c.kernel = target.kernel.name, c.rates = largest_rate(target.kernel);
   fit_cost(c, draw_budget());
   fit_sizes(c, target.kernel);
   agree(c, target.op);

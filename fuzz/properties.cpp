@@ -15,7 +15,7 @@
 namespace assay {
 
 bool completed(const Verification& v) {
-  return !v.trap && v.verdict != Verdict::domain;
+  return was_run(v);
 }
 bool packed(const Case& c) {
   return !c.cu_seqlens.empty();
@@ -123,7 +123,7 @@ void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcom
     if (std::none_of(v.properties_failed.begin(), v.properties_failed.end(), same))
       v.properties_failed.push_back(line);
   }
-  if (!v.properties_failed.empty() && v.verdict != Verdict::domain) decide(v);
+  if (!v.properties_failed.empty()) decide(v);
 }
 
 std::vector<DerivedRun> judge_properties(Verification& v, const Kernel& kernel, Backend& backend,

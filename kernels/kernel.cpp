@@ -9,6 +9,7 @@
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
 #include "kernels/mutant.h"
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
 
@@ -61,6 +62,10 @@ const Kernel& find_clean(std::string_view name, std::string_view asked) {
 }
 
 }  // namespace
+
+double largest_rate(const Kernel& kernel) {
+  return removes_from_state(find_operator(kernel.operator_name)) ? kernel.limits.rate_max : kLargestRate;
+}
 
 const Kernel& find_kernel(std::string_view name) {
   const size_t percent = name.find('%'), at = name.substr(0, percent).find('@');

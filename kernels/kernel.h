@@ -73,6 +73,8 @@ struct Kernel {
 
 /// The directions a kernel has entry points for.
 std::vector<Direction> directions_of(const Kernel&);
+/// The largest rate that a case of it is drawn with, its `rates`; of an operator without rates the default.
+double largest_rate(const Kernel&);
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();

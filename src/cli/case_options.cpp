@@ -226,7 +226,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
                                              : usual(format(gate_dtype_).dtype, kernel.limits.gate_dtypes);
   c.without = {without_.begin(), without_.end()};
   if (!app_->count("--rates"))
-    c.rates = kernel.limits.rate_max;
+    c.rates = largest_rate(kernel);
   else if (!removes_from_state(find_operator(kernel.operator_name)))
     throw BadInput(fmt::format("--rates: {} has none; leave it out", kernel.operator_name));
   if (app_->count("--scale")) c.scale = scale_;

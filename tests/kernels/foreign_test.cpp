@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/views/gather_plan.h"
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -159,6 +160,10 @@ TEST(ForeignKernel, LimitsAndWhatIsJudgedAreThePlans) {
   const Kernel kernel = load_patched(json::parse(R"([{"op": "add", "path": "/limits/rate_max", "value": 1},
                       {"op": "add", "path": "/formula", "value": false}])"));
   EXPECT_EQ(kernel.limits.rate_max, 1);
+  EXPECT_EQ(largest_rate(kernel), kLargestRate);  // gla has no rates, and cases of it say nothing of them
+  Kernel delta = kernel;
+  delta.operator_name = "delta_rule";
+  EXPECT_EQ(largest_rate(delta), 1);
   EXPECT_FALSE(kernel.has_formula);
   const Kernel plain = load_foreign_kernel(kPtx, kPlan);
   EXPECT_EQ(plain.limits.rate_max, 2);
