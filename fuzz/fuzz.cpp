@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "fuzz/choice.h"
+#include "fuzz/cost.h"
 #include "fuzz/coverage.h"
 #include "fuzz/covering_draw.h"
 #include "fuzz/generator.h"
@@ -36,7 +37,7 @@ namespace assay {
 namespace {
 
 constexpr int64_t kBlock = 32;
-constexpr int64_t kMostBlocksBehind = 12;
+constexpr int64_t kMostBlocksBehind = 48;
 /// So many faults of a kernel are traced each; later ones one in eight.
 constexpr int64_t kTracedFaults = 24;
 /// So many causes are shrunk, of one kernel among many fewer; further ones are kept as they were found.
@@ -201,6 +202,7 @@ class Fuzzer {
     if (made_ % kBlock != 0 || taken() < (last + 1) * kBlock || budget_.over()) return;
     const int64_t end = budget_.timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
     const std::vector<Knowledge>& known = last < 0 ? known_at_start_ : known_after_.at(last);
+    const std::ptrdiff_t ready = std::ssize(ready_);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
@@ -224,6 +226,11 @@ class Fuzzer {
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
+    // The dearest first: fewer of the later ones wait for them.
+    std::stable_sort(ready_.begin() + ready, ready_.end(), [](const Trial& a, const Trial& b) {
+      if (a.rerun || b.rerun) return a.rerun && !b.rerun;
+      return estimated_cost(a.case_) > estimated_cost(b.case_);
+    });
   }
 
   /// For its pairs of features, where that is its turn.
