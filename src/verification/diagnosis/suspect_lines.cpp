@@ -360,6 +360,57 @@ double worth_of(const Line& line, size_t wrong) {
   return 0.5 + 0.5 * std::clamp(bits_of(line) / most, 0.0, 1.0);
 }
 
+/// Lines that say something, the likeliest first.
+std::vector<const Line*> likeliest_first(const Lines& lines, bool plain) {
+  std::vector<const Line*> order;
+  for (const Line& line : lines.all) {
+    // As many changes as wrong elements: any values that reach them would do.
+    const bool says =
+        line.related || (plain ? line.left < kExplained && bits_of(line) >= thresholds::kBitsNeeded
+                               : line.left < kWorthNaming);
+    if (says && !line.of_compiler) order.push_back(&line);
+  }
+  // Nearer the output first of those that need as many changes: what lies before it is made of more.
+  const auto rank = [](const Line& l) {
+    return std::tuple(!l.related, l.left >= kExplained, !l.displaced,
+                      l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
+  return order;
+}
+
+/// `order`, once each, as far as lines are named.
+void name_lines(const std::vector<const Line*>& order, const Lines& lines, const SourceText& source,
+                SuspectLines& result) {
+  std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
+  for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
+  std::vector<SuspectLine>& suspects = result.likeliest;
+  for (const Line* line : order) {
+    const auto same = [&](const SuspectLine& known) {
+      const SourceLocation &a = known.at.where, &b = line->at.where;
+      return a.file == b.file && a.line == b.line && (a.line > 0 || a.ptx_line == b.ptx_line);
+    };
+    const auto of_same_call = [&](const SuspectLine& known) {
+      return known.at.where.file == line->at.where.file && !calls_of(line->at.where).empty() &&
+             calls_of(known.at.where) == calls_of(line->at.where);
+    };
+    if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
+    // Were it wrong itself, all that call it would be: one of its lines says as much as several.
+    const bool shared = calls[{line->at.where.file, line->at.where.line}] >= kShared;
+    if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
+    if (suspects.size() == kLinesNamed) break;
+    suspects.push_back({line->at, reason_of(*line)});
+    if (suspects.size() == 1)
+      if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
+    if (line->related) result.related.push_back({line->at, reason_of(*line)});
+    if (!line->displaced) continue;
+    if (result.displaced.empty())
+      if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
+    result.displaced.push_back({line->at, reason_of(*line)});
+  }
+}
+
 }  // namespace
 
 SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
@@ -403,21 +454,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   }
   for (Line& line : lines.all)
     if (!late()) line.displaced = is_displaced(line, behind, tensors);
-  std::vector<const Line*> order;
-  for (const Line& line : lines.all) {
-    // As many changes as wrong elements: any values that reach them would do.
-    const bool says =
-        line.related || (plain ? line.left < kExplained && bits_of(line) >= thresholds::kBitsNeeded
-                               : line.left < kWorthNaming);
-    if (says && !line.of_compiler) order.push_back(&line);
-  }
-  // Nearer the output first of those that need as many changes: what lies before it is made of more.
-  const auto rank = [](const Line& l) {
-    return std::tuple(!l.related, l.left >= kExplained, !l.displaced,
-                      l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
+  const std::vector<const Line*> order = likeliest_first(lines, plain);
   for (const Line& line : lines.all)
     if (line.left < kPart)
       result.explain.insert(fmt::format("{}:{}", line.at.where.file, line.at.where.line));
@@ -426,32 +463,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
         for (auto* of_input : {&result.alone, line->reads_only ? &result.reads : nullptr})
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
-  std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
-  for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
-  std::vector<SuspectLine>& suspects = result.likeliest;
-  for (const Line* line : order) {
-    const auto same = [&](const SuspectLine& known) {
-      const SourceLocation &a = known.at.where, &b = line->at.where;
-      return a.file == b.file && a.line == b.line && (a.line > 0 || a.ptx_line == b.ptx_line);
-    };
-    const auto of_same_call = [&](const SuspectLine& known) {
-      return known.at.where.file == line->at.where.file && !calls_of(line->at.where).empty() &&
-             calls_of(known.at.where) == calls_of(line->at.where);
-    };
-    if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
-    // Were it wrong itself, all that call it would be: one of its lines says as much as several.
-    const bool shared = calls[{line->at.where.file, line->at.where.line}] >= kShared;
-    if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
-    if (suspects.size() == kLinesNamed) break;
-    suspects.push_back({line->at, reason_of(*line)});
-    if (suspects.size() == 1)
-      if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
-    if (line->related) result.related.push_back({line->at, reason_of(*line)});
-    if (!line->displaced) continue;
-    if (result.displaced.empty())
-      if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
-    result.displaced.push_back({line->at, reason_of(*line)});
-  }
+  name_lines(order, lines, source, result);
   return result;
 }
 
