@@ -39,6 +39,7 @@ TEST(Verdict, TheWorstFaultGivesTheCause) {
   v.trap = Trap{TrapKind::hang, "", {"", 0, 99, "entry"}, {}, {}};
   decide(v);
   EXPECT_EQ(v.cause, "trap/hang/entry:ptx:99");
+  v.properties_failed.clear();
   v.domain = {"g = 1"};
   decide(v);
   EXPECT_EQ(v.verdict, Verdict::domain);
