@@ -34,7 +34,8 @@ typedef struct {
 } assay_strides;
 
 /* Sizes as `assay list operators` names them; 0 stands for 1, and for HV for as many value heads as heads.
- * Only the axes of the operator count: hgrn's channels D are V. */
+ * Only the axes of the operator count: hgrn's channels D are V. M: gsa's slots, gated_delta_product's writes
+ * per token, 0 for others. */
 typedef struct {
   uint64_t struct_bytes; /* sizeof(assay_problem) */
   int64_t B, T, H, HV, K, V, M;

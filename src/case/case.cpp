@@ -41,8 +41,9 @@ void validate_sizes(const Case& c, const Operator& op) {
   require(c.HV == 0 || has_axis(op, "HV"), "value heads: {} has no axis HV; leave --value-heads out",
           op.name);
   require(c.HV >= 0 && c.HV % c.H == 0, "HV = {}: must be a multiple of H = {}", c.HV, c.H);
-  require(c.M == 0 || has_axis(op, "M"), "slots: {} has no axis M; leave --slots out", op.name);
-  require(c.M >= 1 || !has_axis(op, "M"), "M = {}: {} needs at least one slot", c.M, op.name);
+  require(c.M == 0 || has_axis(op, "M"), "M: {} has no such axis; leave -M (--slots) out", op.name);
+  require(c.M >= 1 || !has_axis(op, "M"), "M = {}: {} needs at least one {}", c.M, op.name,
+          has_slots(op) ? "slot" : "write per token");
   const std::pair<const char*, int64_t> narrow[] = {
       {"H", c.H}, {"HV", c.HV}, {"K", c.K}, {"V", c.V}, {"M", c.M}};
   for (const auto& [axis, size] : narrow)
