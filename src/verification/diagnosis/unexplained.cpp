@@ -63,10 +63,14 @@ void add_unexplained(const std::vector<OutputComparison>& outputs, const Weighed
   }
   std::vector<std::string>& evidence = found.front().evidence;
   for (std::string& line : wrong_places(outputs)) evidence.push_back(std::move(line));
-  const bool throughout = std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) {
+  // All of every output, of which one has rows that such an order would exchange.
+  const bool throughout = std::all_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) {
     return 2 * (o.violation + o.wrong_class + o.nonfinite) > o.elements;
   });
-  if (throughout && weighed.tried > 0 && weighed.fitting.empty())
+  const bool exchanged = std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) {
+    return o.axes.size() > 2 && o.axes[1].size > 1 && o.axes[2].size > 1;
+  });
+  if (throughout && exchanged && weighed.tried > 0 && weighed.fitting.empty())
     evidence.push_back(
         "so looks a kernel whose tensors lie with their axes in another order, as [B,H,T,K]: its plan "
         "would say that (\"layouts\")");

@@ -100,6 +100,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
 
   // The program: what it does, whatever it may be for.
   const ProgramRun run = run_program(program, inputs, backend, options, v);
+  if (!program.blocks.empty() && !run.outcome.trap && run.outcome.lane_instructions == 0)
+    throw BadInput(fmt::format("blocks '{}': no launch has one of them", program.blocks));
 
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
