@@ -228,6 +228,9 @@ TEST(WatchedProgram, EntriesWithoutRegistersToSpareAreTestedMoreOften) {
   EXPECT_EQ(added(".maxntid 512\n.minnctapersm 2\n", 60), few);
   EXPECT_EQ(added(".maxntid 512\n.minnctapersm 1\n", 60), spare);
   EXPECT_EQ(added(".reqntid 1024\n", 0), spare);
+  // One of many registers and some to spare has few places where it holds them all.
+  EXPECT_EQ(added(".reqntid 128\n", 240), spare);
+  EXPECT_EQ(added(".reqntid 128\n", 255), few);
 }
 
 TEST(WatchedProgram, OldTextIsLeftAsItIs) {

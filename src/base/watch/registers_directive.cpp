@@ -21,6 +21,9 @@ constexpr int kFewRegisters = 40;
 constexpr double kBlocksOfFew = 0.75;
 /// What a test keeps where no register is left: more tests for fewer spills on the way.
 constexpr int kLeastKept = 16;
+/// Where some are left a test may keep as large a share of the entry's own: few of its places hold as many as
+/// it has, and each test on the way makes its warp wait.
+constexpr int kOwnPerKept = 6;
 
 struct RegistersOfEntry {
   int own = 0, most = 0;  ///< as it is, and with the watch; 0: unknown
@@ -73,10 +76,13 @@ std::string registers_directive(const ptx::Function& entry, std::string_view dir
   return registers_of(entry, directives, options).directive;
 }
 
-int kept_registers(const ptx::Function& entry, std::string_view directives, const WatchOptions& options) {
+int kept_registers(const ptx::Function& entry, std::string_view directives, const WatchOptions& options,
+                   bool runs_seldom) {
   const RegistersOfEntry registers = registers_of(entry, directives, options);
   if (registers.own == 0) return options.kept_registers;
-  return std::min(options.kept_registers, std::max(kLeastKept, registers.most - registers.own));
+  const int spare = registers.most - registers.own;
+  const int share = spare > 0 && !runs_seldom ? registers.own / kOwnPerKept : 0;
+  return std::min(options.kept_registers, std::max({kLeastKept, spare, share}));
 }
 
 }  // namespace assay::watch

@@ -14,7 +14,8 @@ namespace assay::watch {
 std::string registers_directive(const ptx::Function&, std::string_view directives, const WatchOptions&);
 
 /// How many registers a test of it may keep longer than the program does: WatchOptions::kept_registers, or
-/// what its compiler has left.
-int kept_registers(const ptx::Function&, std::string_view directives, const WatchOptions&);
+/// what its compiler has left, or a share of its own where that is more. `runs_seldom`: most of its tests
+/// stand aside, where more of them cost nothing.
+int kept_registers(const ptx::Function&, std::string_view directives, const WatchOptions&, bool runs_seldom);
 
 }  // namespace assay::watch

@@ -38,7 +38,7 @@ class FunctionRewriter {
         made_(made),
         first_site_(first_site),
         marks_cold_(marks_cold),
-        kept_(marks_cold ? kept_registers(f_, text_.directives(), options) : options.kept_registers),
+        kept_(options.kept_registers),
         ranges_(f_),
         segment_(f_, registers_, accumulators_, marks_cold) {}
 
@@ -51,6 +51,7 @@ class FunctionRewriter {
       if (what.kind == Kind::sums || (what.kind == Kind::product && what.in_place)) accumulators_.add(what);
     }
     find_rehearsal();
+    if (marks_cold_) kept_ = kept_registers(f_, text_.directives(), options_, rehearsal_.has_value());
     const auto count = static_cast<int32_t>(f_.body.size());
     for (int32_t i = 0; i < count;) {
       if (starts_[static_cast<size_t>(i)] && i > 0) end_segment(i - 1, false, insertions);
@@ -389,7 +390,7 @@ class FunctionRewriter {
   WatchedText& made_;
   const int32_t first_site_;
   const bool marks_cold_;
-  const int kept_;  ///< registers
+  int kept_;  ///< registers
   const ValueRanges ranges_;
   AddedRegisters registers_;
   Accumulators accumulators_;
