@@ -143,11 +143,21 @@ void Segment::take_sums(std::vector<Multiplication> group, int32_t site, Code& c
   items_.push_back(std::move(begun_));
 }
 
-/// What is tested: backwards, as an item tells of its sources by what tells of its result.
-void Segment::cover() {
-  for (Value& value : values_) value.covered = false, value.first = -1, value.enters_exponential = false;
-  for (auto item = items_.rbegin(); item != items_.rend(); ++item)
-    if (item->guard < 0) cover_sources(*item);
+/// What is tested: backwards, as an item tells of its sources by what tells of its result. `closely`: any sum
+/// or product may be an infinity of a mask, not those alone that exponentials take.
+void Segment::cover(bool closely) {
+  for (Value& value : values_) value.covered = value.may_be_masked = value.is_told = false, value.first = -1;
+  for (auto item = items_.rbegin(); item != items_.rend(); ++item) {
+    if (item->guard >= 0) continue;
+    if (closely && item->watched.kind == Kind::scalar && item->results.size() == 1) let_be_masked(*item);
+    cover_sources(*item);
+  }
+}
+
+void Segment::let_be_masked(const Item& item) {
+  Value& made = value(item.results[0]);
+  if (made.covered || made.first >= 0 || made.type != Type::f32 || is_added_to(made)) return;
+  made.first = first_of(item.results[0].value), made.may_be_masked = made.first >= 0;
 }
 
 void Segment::cover_sources(const Item& item) {
@@ -158,12 +168,17 @@ void Segment::cover_sources(const Item& item) {
     Value& of = values_[static_cast<size_t>(source.origin)];
     if (source.reaches_result && first < 0)
       of.covered = true;
-    else if (source.reaches_result && of.first < 0 && is_made_of(source.origin, first))
+    else if (source.reaches_result && of.first < 0 && !is_added_to(of) && is_made_of(source.origin, first))
       of.first = first;
     else if (source.reaches_but_negative && source.origin == source.value && of.type == Type::f32 &&
-             (of.reg < 0 || !accumulators_.holds(of.reg)))
-      of.first = first_of(source.origin), of.enters_exponential = of.first >= 0;
+             !is_added_to(of))
+      of.first = first_of(source.origin), of.may_be_masked = of.is_told = of.first >= 0;
   }
+}
+
+/// By products in place: what is not finite of it has to be known.
+bool Segment::is_added_to(const Value& value) const {
+  return value.reg >= 0 && accumulators_.holds(value.reg);
 }
 
 /// What sums and products that make a value begin with: x of (x - m) * c; -1 where it is made otherwise. Rows
@@ -234,8 +249,9 @@ void Segment::finish(const std::string& name, bool inside, Code& test_code, Code
 
 /// Where infinities of masks are all that was found, as is usual, there is nothing to note.
 void Segment::look_closely(const std::string& any, const std::string& back, Code& code) {
+  cover(true);
   if (std::none_of(values_.begin(), values_.end(),
-                   [](const Value& v) { return v.enters_exponential && !v.covered; }))
+                   [](const Value& v) { return v.may_be_masked && !v.covered; }))
     return;
   code.line(fmt::format("vote.sync.any.pred {}, {}, {}", any, test(true, code), lanes_));
   code.line(fmt::format("@!{} bra.uni {}", any, back));

@@ -74,10 +74,12 @@ class Segment {
     /// The same but for -infinity, of which ex2 makes 0: that was born only where this value is finite; -1:
     /// not so.
     int first = -1;
-    bool enters_exponential = false;  ///< the value that ex2 takes, not one that this one is made of
-    int maker = -1;                   ///< into items_: lane by lane, without a guard
+    /// The value that ex2 takes, or that is looked at closely, not one that this one is made of.
+    bool may_be_masked = false;
+    bool is_told = false;  ///< ex2's result tells of all else that is not finite
+    int maker = -1;        ///< into items_: lane by lane, without a guard
 
-    bool is_tested() const { return !covered && (first < 0 || enters_exponential); }
+    bool is_tested() const { return !covered && (first < 0 || may_be_masked); }
   };
   struct Part {
     int value = -1;                                             ///< into values_; -1: a literal
@@ -111,8 +113,10 @@ class Segment {
   Part part(const FloatOperand&, const std::vector<bool>& scoped, Code&);
   Origin origin_of(const FloatOperand&) const;
   void copy(Value&, Code&);
-  void cover();
+  void cover(bool closely = false);
   void cover_sources(const Item&);
+  void let_be_masked(const Item&);
+  bool is_added_to(const Value&) const;
   int first_of(int value) const;
   bool is_made_of(int value, int first, int depth = 0) const;
   Value& value(const Part& part) { return values_[static_cast<size_t>(part.value)]; }

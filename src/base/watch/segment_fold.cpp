@@ -28,7 +28,7 @@ std::string Segment::test(bool closely, Code& code) {
   const auto fold = [&](const Part& part, const std::string& guard) {
     const Value& value = this->value(part);
     if (!value.is_tested()) return;
-    if (closely && value.enters_exponential) return exponents.push_back(&value);
+    if (closely && value.may_be_masked) return exponents.push_back(&value);
     const Folded one{&value, guard};
     if (value.type == Type::f64) doubles.push_back(one);
     if (value.type == Type::f32 || value.type == Type::tf32) floats.push_back(one);
@@ -65,6 +65,8 @@ void Segment::fold_exponents(const std::vector<const Value*>& all, const std::st
     code.line(fmt::format("min.f32 {0}, {0}, {1}", least, difference));
   }
   code.line(compared("eq", "f32", found, first, least + ", 0fFF800000"));
+  for (const Value* one : all)
+    if (!one->is_told) code.line(compared("geu", "f32", found, false, one->name + ", 0f7F800000"));
 }
 
 /// Products of two, summed: a factor or term that is not finite leaves no finite sum.
