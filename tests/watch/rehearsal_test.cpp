@@ -53,6 +53,26 @@ TEST(Rehearsal, IsNotOfALoopThatGoesOnBehindIt) {
   EXPECT_EQ(part_of("mov.u32 %r1, 0; " + loop), "none");
 }
 
+/// What it goes through again aside is tested seldom, whatever registers are left: it is compiled faster.
+TEST(Rehearsal, WhatItGoesThroughAgainHasFewTests) {
+  const auto tests = [](const std::string& end) {
+    std::string body;
+    for (int i = 1; i < 31; ++i) body += fmt::format("rcp.approx.f32 %f{}, %f0; bar.warp.sync -1;\n", i);
+    const std::string text =
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry f()\n.reqntid 1024\n"
+        "{\n.reg .f32 %f<32>;\n.reg .b64 %rd<2>;\n" +
+        body + end + "ret;\n}\n";
+    WatchOptions cold;
+    cold.marks_cold_code = true, cold.own_registers = 60;
+    const std::string made = rewritten(text, ptx::parse(text, "f.ptx"), cold).ptx;
+    int count = 0;
+    for (size_t at = 0; (at = made.find("vote.sync", at)) != made.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(tests("bar.sync 0;\nst.global.f32 [%rd1], %f1;\n"), 1);
+  EXPECT_GT(tests("st.global.f32 [%rd1], %f1;\n"), 1);
+}
+
 TEST(Rehearsal, ThreadsThatLeaveItDoNothingForOthers) {
   const std::string leaves = "@%p1 bra OUT; ", out = "OUT: ";
   EXPECT_EQ(part_of(lanes + leaves + sum + barrier + store + out), "4 gates 1 leaves 1");

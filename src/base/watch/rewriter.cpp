@@ -26,6 +26,9 @@ using Kind = WatchedInstruction::Kind;
 
 /// Of kernels whose notes are mostly taken aside, hardly anything that runs is spilled for so many blocks.
 constexpr double kBlocksOfRehearsed = 0.6;
+/// What tests keep in text that is run only where the rehearsal found something: few of them are compiled in
+/// half the time, and what is spilled for them is spilled there.
+constexpr int kKeptAside = 64;
 
 class FunctionRewriter {
  public:
@@ -184,7 +187,8 @@ class FunctionRewriter {
     insertions.add(text_.at(i).end, after.text.empty() ? "" : "\n" + after.text);
     made_.counts.added += before.instructions + after.instructions;
     if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
-    if (segment_.full() || segment_.kept(number, last_use_) > kept_) end_segment(number, false, insertions);
+    const int most = rehearsal_ && rehearsal_->holds[i] ? std::max(kept_, kKeptAside) : kept_;
+    if (segment_.full() || segment_.kept(number, last_use_) > most) end_segment(number, false, insertions);
   }
 
   /// Of a stretch from here that can run again: its results are tested at its end, and where one is not
