@@ -27,7 +27,7 @@ TEST(CoveringDrawCampaign, TwoHundredAndFortyCheapCasesShowNineteenInTwentyPairs
     const Operator& op = find_operator(kernel.operator_name);
     FeaturePairs pairs(kernel, op);
     double cost = 0;
-    const int count = pairs.possible() > 3500 ? 320 : 240;
+    const int count = pairs.possible() > 3300 ? 320 : 240;
     for (const Case& c : drawn(kernel, op, pairs, count, 1)) {
       EXPECT_NO_THROW(validate(c, op)) << token_of(c);
       EXPECT_EQ(parse_token(token_of(c)), c) << token_of(c);

@@ -46,10 +46,7 @@ TEST(Domain, EveryKernelIsWithinItsBoundAtTheEdgesOfItsGatesAndNoExponentialGrow
       for (const Dtype dtype : kernel.limits.dtypes) {
         Case c;
         c.kernel = kernel.name, c.T = 70, c.K = 20, c.V = 9, c.seed = static_cast<uint64_t>(++seed);
-        c.M = std::any_of(op.inputs.begin(), op.inputs.end(),
-                          [](const ArgumentSpec& a) { return !a.axes.empty() && a.axes.back() == "M"; })
-                  ? 12
-                  : 0;
+        c.M = std::min<int64_t>(12, usual_slots(op));
         c.dtype = dtype,
         c.gate_dtype =
             kernel.limits.gate_dtypes[static_cast<size_t>(seed) % kernel.limits.gate_dtypes.size()];

@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "src/case/case.h"
+#include "reference/operator.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 
@@ -23,6 +24,8 @@ inline Case gated_case(const std::string& kernel, const CaseShape& shape, Dtype 
   c.decay = decay;
   c.seed = seed;
   c.initial_state = seed % 2 == 0;
+  const Operator& op = find_operator(kernel.substr(0, kernel.find('.')));
+  if (!has_slots(op)) c.M = usual_slots(op);
   return c;
 }
 
