@@ -24,7 +24,7 @@ TEST(Case, WhatMakesNoSenseIsNamed) {
       {[](Case& c) { c.V = 0; }, "V = 0: must be at least 1"},
       {[](Case& c) { c.T = -1; }, "T = -1: must be at least 0"},
       {[](Case& c) { c.HV = 2; }, "value heads: gated has no axis HV"},
-      {[](Case& c) { c.M = 2; }, "slots: gated has no axis M"},
+      {[](Case& c) { c.M = 2; }, "M: gated has no such axis"},
       {[](Case& c) { c.T = 1LL << 40; }, "at most 2^40"},
       {[](Case& c) { c.T = 0, c.H = (1LL << 30) + 1; }, "H = 1073741825: must be at most 2^30"},
       {[](Case& c) { c.T = 0, c.K = 1LL << 32; }, "K = 4294967296: must be at most 2^30"},
