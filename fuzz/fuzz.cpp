@@ -14,7 +14,6 @@
 #include <system_error>
 
 #include "fuzz/choice.h"
-#include "fuzz/cost.h"
 #include "fuzz/coverage.h"
 #include "fuzz/covering_draw.h"
 #include "fuzz/generator.h"
@@ -202,7 +201,6 @@ class Fuzzer {
     if (made_ % kBlock != 0 || taken() < (last + 1) * kBlock || budget_.over()) return;
     const int64_t end = budget_.timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
     const std::vector<Knowledge>& known = last < 0 ? known_at_start_ : known_after_.at(last);
-    const std::ptrdiff_t ready = std::ssize(ready_);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
@@ -226,11 +224,6 @@ class Fuzzer {
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
-    // The dearest first: fewer of the later ones wait for them.
-    std::stable_sort(ready_.begin() + ready, ready_.end(), [](const Trial& a, const Trial& b) {
-      if (a.rerun || b.rerun) return a.rerun && !b.rerun;
-      return estimated_cost(a.case_) > estimated_cost(b.case_);
-    });
   }
 
   /// For its pairs of features, where that is its turn.
