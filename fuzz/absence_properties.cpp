@@ -50,7 +50,7 @@ bool absent_equals_zero_gate_applies(const Verification& v, const Kernel& kernel
   if (gate != nullptr && kernel.refuses &&
       !kernel.refuses(resolve_unchecked(without_gate(v.case_, op), op)).empty())
     return false;
-  return completed(v) && gate != nullptr && op.absent_gate_is_zero &&
+  return was_run(v) && gate != nullptr && op.absent_gate_is_zero &&
          std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& other) {
            return other.instead_of == gate->name && is_present(v.case_, other);
          });
@@ -63,7 +63,7 @@ Failure absent_equals_zero_gate(PropertyRun& run) {
 }
 
 bool absent_equals_zero_state_applies(const Verification& v, const Kernel&, const Operator& op) {
-  return completed(v) && optional_input(op, Role::state) != nullptr;
+  return was_run(v) && optional_input(op, Role::state) != nullptr;
 }
 
 Failure absent_equals_zero_state(PropertyRun& run) {
@@ -73,7 +73,7 @@ Failure absent_equals_zero_state(PropertyRun& run) {
 
 bool absent_equals_zero_cotangent_applies(const Verification& v, const Kernel&, const Operator& op) {
   const auto cotangents = op.cotangents();
-  return completed(v) && runs_backward(v.case_) &&
+  return was_run(v) && runs_backward(v.case_) &&
          std::any_of(cotangents.begin(), cotangents.end(), [](const ArgumentSpec& s) { return s.optional; });
 }
 

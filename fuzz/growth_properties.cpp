@@ -72,7 +72,7 @@ std::optional<int64_t> first_not_finite(const Tensor& tensor) {
 }  // namespace
 
 bool repeats_stay_finite_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
-  return completed(v) && kernel.arithmetic && removes_from_state(op) && v.case_.T > 0;
+  return was_run(v) && kernel.arithmetic && removes_from_state(op) && v.case_.T > 0;
 }
 
 /// One key at all tokens: of a state S only y = S^T k counts, which becomes (1 - beta) y + beta v, between

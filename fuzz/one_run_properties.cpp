@@ -45,7 +45,7 @@ Failure declared_roundings(PropertyRun& run) {
 }
 
 bool exponents_nonpositive_applies(const Verification& v, const Kernel& kernel, const Operator&) {
-  return completed(v) && kernel.exponents_nonpositive && !v.exponents.empty();
+  return was_run(v) && kernel.exponents_nonpositive && !v.exponents.empty();
 }
 Failure exponents_nonpositive(PropertyRun& run) {
   for (const ExponentRange& range : run.verification.exponents)
@@ -66,7 +66,7 @@ Failure same_bits_on_peer(PropertyRun& run) {
 
 /// The pipeline has noted it.
 bool inputs_unchanged_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v);
+  return was_run(v);
 }
 Failure inputs_unchanged(PropertyRun& run) {
   static constexpr std::string_view kName = "inputs-unchanged: ";
@@ -78,7 +78,7 @@ Failure inputs_unchanged(PropertyRun& run) {
 /// Memory that a caller hands on is seldom NaN: the same with zeros in it, or with large finite numbers
 /// (0x7b7b is 6.1e4 as fp16 and 1.3e36 as bf16 and fp32).
 bool memory_recycled_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v);
+  return was_run(v);
 }
 Failure memory_recycled(PropertyRun& run) {
   const uint8_t poison = run.case_.seed % 2 == 0 ? 0x00 : 0x7b;
@@ -88,7 +88,7 @@ Failure memory_recycled(PropertyRun& run) {
 }
 
 bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v);
+  return was_run(v);
 }
 Failure same_bits_twice(PropertyRun& run) {
   return same_outcome(run.outcome(), run.run(run.inputs()));
@@ -100,7 +100,7 @@ namespace {
 constexpr uint64_t kMostCheckedInstructions = 200'000'000;
 
 bool checked(const Verification& v) {
-  return completed(v) && v.lane_instructions <= kMostCheckedInstructions;
+  return was_run(v) && v.lane_instructions <= kMostCheckedInstructions;
 }
 /// The first finding of one check of the machine.
 Failure first_of(PropertyRun& run, CheckName check) {

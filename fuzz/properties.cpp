@@ -14,9 +14,6 @@
 
 namespace assay {
 
-bool completed(const Verification& v) {
-  return was_run(v);
-}
 bool packed(const Case& c) {
   return !c.cu_seqlens.empty();
 }

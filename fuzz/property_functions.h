@@ -15,8 +15,6 @@ namespace assay {
 #include "fuzz/properties.def"
 #undef PROPERTY
 
-/// The run ended and was judged: it can be compared with another one.
-bool completed(const Verification&);
 bool packed(const Case&);
 /// The operator's first optional input of this role, or null.
 const ArgumentSpec* optional_input(const Operator&, Role);

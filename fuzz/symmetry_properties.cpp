@@ -71,7 +71,7 @@ class Neighbourhood {
 
 bool neighbours_poisoned_applies(const Verification& v, const Kernel&, const Operator& op) {
   const Sizes sizes = sizes_of(v.case_);
-  return completed(v) && (sizes.N > 1 || (sizes.H > 1 && Neighbourhood::heads_go_apart(op)));
+  return was_run(v) && (sizes.N > 1 || (sizes.H > 1 && Neighbourhood::heads_go_apart(op)));
 }
 Failure neighbours_poisoned(PropertyRun& run) {
   const Neighbourhood kept(run.case_, run.op);
@@ -87,7 +87,7 @@ Failure neighbours_poisoned(PropertyRun& run) {
 }
 
 bool heads_permute_applies(const Verification& v, const Kernel&, const Operator& op) {
-  return completed(v) && !packed(v.case_) && (v.case_.B > 1 || (v.case_.H > 1 && !op.heads_differ));
+  return was_run(v) && !packed(v.case_) && (v.case_.B > 1 || (v.case_.H > 1 && !op.heads_differ));
 }
 
 namespace {
@@ -118,7 +118,7 @@ Failure heads_permute(PropertyRun& run) {
 bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
-  return completed(v) && op.takes_scale && op.proportional_to_scale &&
+  return was_run(v) && op.takes_scale && op.proportional_to_scale &&
          std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
 }
 
@@ -149,7 +149,7 @@ Failure power_of_two_scale(PropertyRun& run) {
 }
 
 bool strided_equals_dense_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v) && !v.case_.layout.empty();
+  return was_run(v) && !v.case_.layout.empty();
 }
 Failure strided_equals_dense(PropertyRun& run) {
   Case dense = run.case_;

@@ -58,7 +58,7 @@ bool is_causal(const Operator& op, const std::string& output) {
 }  // namespace
 
 bool causality_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v) && v.case_.T >= 2 && !packed(v.case_);
+  return was_run(v) && v.case_.T >= 2 && !packed(v.case_);
 }
 
 /// The tokens from t0 on are replaced by another draw of the same case, its values reversed in time.
@@ -90,7 +90,7 @@ bool keeps_all_in_its_states(const Case& c, const Operator& op) {
 }
 
 bool split_and_resume_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
-  return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity && kernel.arithmetic &&
+  return was_run(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity && kernel.arithmetic &&
          optional_input(op, Role::state) != nullptr && keeps_all_in_its_states(v.case_, op);
 }
 
@@ -162,7 +162,7 @@ Failure split_and_resume(PropertyRun& run) {
 }
 
 bool packed_equals_separate_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v) && (v.case_.cu_seqlens.size() > 2 || v.case_.B > 1);
+  return was_run(v) && (v.case_.cu_seqlens.size() > 2 || v.case_.B > 1);
 }
 
 namespace {
