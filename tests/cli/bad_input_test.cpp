@@ -274,5 +274,14 @@ TEST(BadInputCampaign, AFullDiskLosesNoFindingOnTheConsole) {
   EXPECT_NE(ran.out.find("assay replay hgrn.fused_recurrent@U1/"), std::string::npos) << ran.out;
 }
 
+TEST(BadInput, MutantsThatWereAllKilledLeaveNothingToTryAgain) {
+  const ScratchFolder here;
+  write_file(here / "killed.json",
+             R"({"kernel": "gla.chunk", "mutants": [{"id": "a", "original": "b", "outcome": "killed"}]})");
+  const Ran ran = run_assay("mutate gla.chunk --again killed.json", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "assay: --again killed.json: none survived in it, so nothing is left to try\n");
+}
+
 }  // namespace bad_input_test
 }  // namespace assay

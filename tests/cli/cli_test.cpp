@@ -165,15 +165,6 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
   }
 }
 
-TEST(Cli, MutantsThatWereAllKilledLeaveNothingToTryAgain) {
-  const ScratchFolder here;
-  write_file(here / "killed.json",
-             R"({"kernel": "gla.chunk", "mutants": [{"id": "a", "original": "b", "outcome": "killed"}]})");
-  const Ran ran = run_assay("mutate gla.chunk --again killed.json", here);
-  EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_EQ(ran.err, "assay: --again killed.json: none survived in it, so nothing is left to try\n");
-}
-
 TEST(Cli, VersionAndHelpGoToStandardOutput) {
   const ScratchFolder here;
   EXPECT_TRUE(run_assay("--version", here).out.starts_with("assay 0."));

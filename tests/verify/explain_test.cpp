@@ -46,7 +46,6 @@ TEST(ExplainCampaign, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows)
   }
 }
 
-/// Two runs differ; the shorter of them is wrong, and that is what is said.
 TEST(Explain, WhatExplainsAPartOfEveryFurtherCaseIsNotNamedBeforeWhatDiffers) {
   const Verification v =
       verified("short_conv.fused@W18/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/dht",
@@ -55,6 +54,7 @@ TEST(Explain, WhatExplainsAPartOfEveryFurtherCaseIsNotNamedBeforeWhatDiffers) {
   EXPECT_EQ(v.diagnosis.front().cause, "formula-differs");
 }
 
+/// Two runs differ; the shorter of them is wrong, and that is what is said.
 TEST(ExplainCampaign, WhatAPropertyRanIsNamedByWhatIsWrongInIt) {
   const Kernel kernel = find_kernel("gsa.fused_recurrent@H8");
   const auto backend = make_vm_backend({});
