@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 
 namespace assay {
@@ -39,6 +40,11 @@ std::vector<double> ElementSlopes::column(size_t instance, size_t elements) cons
   std::vector<double> all(elements);
   for (size_t i = first[instance]; i < first[instance + 1]; ++i) all[element[i]] = slope[i];
   return all;
+}
+
+double number_of(const vm::ValueSlice& slice, uint32_t instance) {
+  const vm::SliceInstance& i = slice.instances[instance];
+  return ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0;
 }
 
 ElementSlopes slopes_of(const vm::ValueSlice& slice, const std::vector<double>& weights,

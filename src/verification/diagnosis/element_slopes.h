@@ -25,6 +25,9 @@ struct ElementSlopes {
   std::vector<double> column(size_t instance, size_t elements) const;
 };
 
+/// The number that an instance makes; 0 where it makes no float.
+double number_of(const vm::ValueSlice&, uint32_t instance);
+
 /// `weights`: what the slopes of each element are multiplied by. `reached` is told every instance that stands
 /// behind an element, whether or not that moves with it.
 ElementSlopes slopes_of(const vm::ValueSlice&, const std::vector<double>& weights,

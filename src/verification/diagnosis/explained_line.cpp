@@ -21,10 +21,6 @@ void subtract(std::vector<double>& from, double times, const std::vector<double>
 
 }  // namespace
 
-double WrongElements::value(uint32_t n) const {
-  const vm::SliceInstance& i = slice.instances[n];
-  return ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0;
-}
 void WrongElements::note_reached(ExplainedLine& line, uint32_t n) const {
   for (size_t i = slopes.first[n]; i < slopes.first[n + 1]; ++i) line.reached.insert(slopes.element[i]);
 }
@@ -34,14 +30,14 @@ bool WrongElements::scaled(ExplainedLine& line) const {
   std::vector<double> all(lacking.size());
   for (const uint32_t n : line.instances)
     for (size_t i = slopes.first[n]; i < slopes.first[n + 1]; ++i)
-      all[slopes.element[i]] += value(n) * slopes.slope[i];
+      all[slopes.element[i]] += number_of(slice, n) * slopes.slope[i];
   const double size = product(all, all);
   if (!(size > 0)) return false;
   const double by = product(all, lacking) / size;
   std::vector<double> left = lacking;
   subtract(left, by, all);
   line.left = std::sqrt(product(left, left) / product(lacking, lacking));
-  if (!(line.left < kExplained)) return false;
+  if (!(line.left < kLeftWhereExplained)) return false;
   line.changes = 1, line.factor = 1 + by;
   for (const uint32_t n : line.instances) note_reached(line, n);
   return true;
@@ -58,7 +54,7 @@ void WrongElements::explain_by_instances(ExplainedLine& line) const {
   for (const uint32_t n : line.instances) squares.push_back(slopes.square(n));
   sizes = squares;
   line.left = 1, line.changes = 0, line.reached.clear(), line.changed.clear();
-  while (line.changes < kMostChanges && line.left >= kExplained) {
+  while (line.changes < kMostChanges && line.left >= kLeftWhereExplained) {
     size_t best = SIZE_MAX;
     double most = 0;
     for (size_t c = 0; c < sizes.size(); ++c) {
@@ -90,13 +86,14 @@ void WrongElements::explain(ExplainedLine& line) const {
 }
 
 /// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
-/// changes move, beyond as many as they are, agrees to kExplained; and which values were changed was chosen.
+/// changes move, beyond as many as they are, agrees to kLeftWhereExplained; and which values were changed
+/// was chosen.
 double bits_of(const ExplainedLine& line) {
-  const auto n = static_cast<double>(line.active()), k = static_cast<double>(line.changes);
+  const auto n = static_cast<double>(line.instances.size()), k = static_cast<double>(line.changes);
   const double choices =
       line.factor != 0 ? 0
                        : (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
-  return (static_cast<double>(line.reached.size()) - k) * -std::log2(kExplained) - choices;
+  return (static_cast<double>(line.reached.size()) - k) * -std::log2(kLeftWhereExplained) - choices;
 }
 
 }  // namespace assay

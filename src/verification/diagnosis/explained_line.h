@@ -19,7 +19,7 @@ namespace assay {
 
 /// What is lacking may stay by so much of it: derivatives are those at the machine's values, and a change of
 /// several factors of one product is no sum of changes.
-inline constexpr double kExplained = 0x1p-11;
+inline constexpr double kLeftWhereExplained = 0x1p-11;
 
 /// An instruction of a module's text.
 using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
@@ -43,7 +43,6 @@ struct ExplainedLine {
   bool displaced =
       false;  ///< what they would have to be are other values of the line, or of the input it reads
   std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
-  size_t active() const { return instances.size(); }
 };
 
 /// A slice, how the elements move with it, and by how much they are wrong.
@@ -52,7 +51,6 @@ struct WrongElements {
   const ElementSlopes& slopes;
   const std::vector<double>& lacking;
 
-  double value(uint32_t instance) const;
   /// All values of the line times one number, or the fewest that were found.
   void explain(ExplainedLine&) const;
   /// The instance whose change explains most of what is left, and so on.
@@ -64,7 +62,8 @@ struct WrongElements {
 };
 
 /// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
-/// changes move, beyond as many as they are, agrees to kExplained; and which values were changed was chosen.
+/// changes move, beyond as many as they are, agrees to kLeftWhereExplained; and which values were changed
+/// was chosen.
 double bits_of(const ExplainedLine&);
 
 }  // namespace assay

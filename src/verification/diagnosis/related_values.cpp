@@ -72,17 +72,13 @@ RelatedValues::RelatedValues(const vm::ValueSlice& slice, const ElementSlopes& s
     const auto [at, is_new] = threads.try_emplace(place, static_cast<uint32_t>(values_.size()));
     if (is_new) values_.emplace_back();
     thread_.push_back(at->second);
-    if (is_made(i) && statement[n] != SIZE_MAX && std::isfinite(value(n))) values_[at->second].push_back(n);
+    if (is_made(i) && statement[n] != SIZE_MAX && std::isfinite(number_of(slice_, n)))
+      values_[at->second].push_back(n);
   }
   for (std::vector<uint32_t>& list : values_)
     std::stable_sort(list.begin(), list.end(), [&](uint32_t a, uint32_t b) {
       return slice.instances[a].record < slice.instances[b].record;
     });
-}
-
-double RelatedValues::value(uint32_t n) const {
-  const vm::SliceInstance& i = slice_.instances[n];
-  return ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0;
 }
 
 std::vector<RelatedValues::Near> RelatedValues::near(uint32_t n) const {
@@ -121,7 +117,8 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
         Sum& sum = sums[{other.statement, other.after}];
         ++sum.instances, sum.apart = std::max(sum.apart, other.apart), sum.maker = other.instance;
         for (size_t how = 0; how < kAllHows.size(); ++how)
-          sum.by_how[how] += slopes_.slope[i] * change_of(kAllHows[how], value(n), value(other.instance));
+          sum.by_how[how] += slopes_.slope[i] * change_of(kAllHows[how], number_of(slice_, n),
+                                                          number_of(slice_, other.instance));
       }
     }
   std::vector<Tried> fit;
@@ -146,7 +143,8 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
       return o.statement == tried.statement && o.after == tried.after;
     });
     const bool known = other != others.end();
-    const double change = known ? change_of(tried.related.how, value(n), value(other->instance)) : 0;
+    const double change =
+        known ? change_of(tried.related.how, number_of(slice_, n), number_of(slice_, other->instance)) : 0;
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       left[slopes_.element[i]] -= slopes_.slope[i] * change;
       if (!known || change != 0) (known ? moved : unknown).insert(slopes_.element[i]);

@@ -46,7 +46,6 @@ class RelatedValues {
   std::vector<Near> near(uint32_t instance) const;
   std::vector<Tried> fitting(const std::vector<uint32_t>& instances, uint16_t element) const;
   bool mends(const std::vector<uint32_t>& instances, const Tried&) const;
-  double value(uint32_t instance) const;
 
   const vm::ValueSlice& slice_;
   const ElementSlopes& slopes_;

@@ -80,8 +80,8 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
     for (const Line& second : all) {
       const SourceLocation &a = first.at.where, &b = second.at.where;
       if (a.file != b.file || a.line >= b.line || b.line - a.line > kApart || a.frames != b.frames ||
-          a.line <= 0 || first.left < kExplained || second.left < kExplained || first.left > kOfPairs ||
-          second.left > kOfPairs)
+          a.line <= 0 || first.left < kLeftWhereExplained || second.left < kLeftWhereExplained ||
+          first.left > kOfPairs || second.left > kOfPairs)
         continue;
       Line pair = first;
       pair.instances.insert(pair.instances.end(), second.instances.begin(), second.instances.end());
@@ -95,13 +95,13 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
 /// Would the line be right if one of its operations had, where it is wrong, other values of its own, as at
 /// another step, or of the input that it reads, as of another place?
 bool is_displaced(const Line& line, const WrongElements& behind, const std::vector<const Tensor*>& inputs) {
-  if (!(line.left < kExplained) || line.factor != 0) return false;
+  if (!(line.left < kLeftWhereExplained) || line.factor != 0) return false;
   std::map<std::string_view, Line> by_operation;
   for (const uint32_t n : line.instances) by_operation[operation_of(behind.slice, n)].instances.push_back(n);
   return std::any_of(by_operation.begin(), by_operation.end(), [&](auto& group) {
     Line& alone = group.second;
     behind.explain_by_instances(alone);
-    if (!(alone.left < kExplained)) return false;
+    if (!(alone.left < kLeftWhereExplained)) return false;
     std::vector<std::vector<double>> made;
     for (const uint32_t n : alone.changed) made.push_back(behind.slopes.column(n, behind.lacking.size()));
     std::vector<const std::vector<double>*> columns;
@@ -110,9 +110,9 @@ bool is_displaced(const Line& line, const WrongElements& behind, const std::vect
     if (!changes) return false;
     std::vector<double> now, pool;
     std::set<int64_t> read;
-    for (const uint32_t n : alone.changed) now.push_back(behind.value(n));
+    for (const uint32_t n : alone.changed) now.push_back(number_of(behind.slice, n));
     for (const uint32_t n : alone.instances) {
-      pool.push_back(behind.value(n));
+      pool.push_back(number_of(behind.slice, n));
       if (const int64_t input = input_of(behind.slice, n); input >= 0) read.insert(input >> 40);
     }
     for (const int64_t input : read)
@@ -149,24 +149,24 @@ std::optional<SuspectLine> addressing(const Line& line, const SourceText& source
   if (!maker) return std::nullopt;
   return SuspectLine{std::move(*maker),
                      fmt::format("makes an address of line {}, where {} of {} values would have to be others",
-                                 line.at.where.line, line.changes, line.active())};
+                                 line.at.where.line, line.changes, line.instances.size())};
 }
 
 std::string reason_of(const Line& line) {
   if (line.related) return line.related->sentence;
   if (line.displaced)
     return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
-                       line.changes, line.active());
-  if (line.factor != 0 && std::fabs(line.factor) < kExplained)
+                       line.changes, line.instances.size());
+  if (line.factor != 0 && std::fabs(line.factor) < kLeftWhereExplained)
     return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
     return fmt::format("its values times {:.6g} make all wrong elements right", line.factor);
   const bool one = line.changes == 1;
-  if (line.left < kExplained)
+  if (line.left < kLeftWhereExplained)
     return fmt::format("{} of its {} values changed make{} all wrong elements right", line.changes,
-                       line.active(), one ? "s" : "");
+                       line.instances.size(), one ? "s" : "");
   return fmt::format("{} of its {} values changed explain{} {:.0f} % of the errors", line.changes,
-                     line.active(), one ? "s" : "", 100 * (1 - line.left * line.left));
+                     line.instances.size(), one ? "s" : "", 100 * (1 - line.left * line.left));
 }
 
 class Lines {
@@ -322,7 +322,7 @@ void relate(Lines& lines, const WrongElements& behind, Late late) {
   }
   const RelatedValues values(behind.slice, behind.slopes, behind.lacking, statements);
   for (Line& line : lines.all) {
-    if (line.left >= kExplained || line.factor != 0 || line.of_compiler || late()) continue;
+    if (line.left >= kLeftWhereExplained || line.factor != 0 || line.of_compiler || late()) continue;
     std::map<size_t, std::vector<uint32_t>> by_statement;
     for (const uint32_t n : line.instances) by_statement[statements[n]].push_back(n);
     for (const auto& [statement, instances] : by_statement) {
@@ -355,8 +355,8 @@ vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const v
 
 /// How much of what is wrong a line explains, and how surely: 0 to 1.
 double worth_of(const Line& line, size_t wrong) {
-  if (line.left >= kExplained) return std::max(kLeastWorth, (1 - line.left * line.left) / 2);
-  const double most = -std::log2(kExplained) * static_cast<double>(wrong);
+  if (line.left >= kLeftWhereExplained) return std::max(kLeastWorth, (1 - line.left * line.left) / 2);
+  const double most = -std::log2(kLeftWhereExplained) * static_cast<double>(wrong);
   return 0.5 + 0.5 * std::clamp(bits_of(line) / most, 0.0, 1.0);
 }
 
@@ -366,13 +366,13 @@ std::vector<const Line*> likeliest_first(const Lines& lines, bool plain) {
   for (const Line& line : lines.all) {
     // As many changes as wrong elements: any values that reach them would do.
     const bool says =
-        line.related || (plain ? line.left < kExplained && bits_of(line) >= thresholds::kBitsNeeded
+        line.related || (plain ? line.left < kLeftWhereExplained && bits_of(line) >= thresholds::kBitsNeeded
                                : line.left < kWorthNaming);
     if (says && !line.of_compiler) order.push_back(&line);
   }
   // Nearer the output first of those that need as many changes: what lies before it is made of more.
   const auto rank = [](const Line& l) {
-    return std::tuple(!l.related, l.left >= kExplained, !l.displaced,
+    return std::tuple(!l.related, l.left >= kLeftWhereExplained, !l.displaced,
                       l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
   };
   std::stable_sort(order.begin(), order.end(),
@@ -445,7 +445,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   relate(lines, behind, late);
   for (Line& pair : pairs_of(lines.all)) {
     behind.explain(pair);
-    if (pair.left < kExplained) lines.all.push_back(std::move(pair));
+    if (pair.left < kLeftWhereExplained) lines.all.push_back(std::move(pair));
   }
   std::vector<const Tensor*> tensors;
   for (const std::string& name : names) {
