@@ -221,6 +221,29 @@ TEST(WatchedProgram, InfinitiesOfMasksThatExponentialsTakeAreToldFromBirths) {
   }
 }
 
+// What a product adds to in place is known not to be finite, too, where it is an infinity of a mask: the
+// product's sum, which is infinite as well, was not born there.
+TEST(WatchedProgram, InfinitiesOfMasksThatProductsAddToAreNoBirthsOfTheirSums) {
+  const std::string begin =
+                        "mov.b32 %r0, 0x3F803F80; mov.b32 %f1, 0; mov.b32 %f2, 0; mov.b32 %f3, 0; "
+                        "setp.eq.f32 %p0, %a, %a;\n",
+                    product =
+                        "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f0, %f1, %f2, %f3}, "
+                        "{%r0, %r0}, {%r0}, {%f0, %f1, %f2, %f3};\n"
+                        "add.rn.f32 %d, %f0, %f4;";
+  const std::string masked[] = {
+      "sub.rn.f32 %f0, %a, %b; ex2.approx.f32 %f4, %f0;\n",
+      "sub.rn.f32 %f0, %a, %b; mul.rn.f32 %f5, %f0, 0f3FB8AA3B; ex2.approx.f32 %f4, %f5;\n",
+      "mul.rn.f32 %f5, %a, %b; sub.rn.f32 %f0, %f5, %b; mov.b32 %f4, 0;\n",
+  };
+  for (const std::string& body : masked)
+    for (const float a : {2.0f, -INFINITY, INFINITY, NAN, -3e38f}) {
+      const TracedAndNoted s = of_body(begin + body + product, std::vector(32, bits(a)), {bits(3)});
+      EXPECT_TRUE(s.same_outputs && s.same_trap) << body << s.text;
+      EXPECT_EQ(s.traced, s.noted) << body << " of " << a << s.text;
+    }
+}
+
 // A block of 1024 threads has 64 registers a thread: what tests keep beyond them would be spilled on the way.
 TEST(WatchedProgram, EntriesWithoutRegistersToSpareAreTestedMoreOften) {
   WatchOptions cold;
