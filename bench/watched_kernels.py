@@ -102,7 +102,8 @@ def difference(folder, name):
 
 
 def environment_of(o, mode):
-    watched = {"LD_PRELOAD": os.path.abspath(o.library), "ASSAY_WATCH": "{}"}
+    kept = {"compiled": os.path.abspath(o.compiled)} if o.compiled else {}
+    watched = {"LD_PRELOAD": os.path.abspath(o.library), "ASSAY_WATCH": json.dumps(kept)}
     return os.environ | (watched if mode == "watch" else {})
 
 
@@ -208,6 +209,7 @@ def main():
     parser.add_argument("--mode", choices=("all", "plain", "watch"), default="all")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--limit", type=float, default=600, help="seconds for all to become ready")
+    parser.add_argument("--compiled", help="folder of machine code of watched modules (`assay watch --compiled`)")
     parser.add_argument("--ours", help="kernel_speed_bench")
     parser.add_argument("--ours-name", nargs="*", default=["gla.chunk"], help="kernels that it measures")
     parser.add_argument("--json")

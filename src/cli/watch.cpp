@@ -31,7 +31,7 @@ struct WatchCommand {
   EngineOptions engines;
   OutputOptions output;
   std::vector<std::string> words;
-  std::string written, on = "auto";
+  std::string written, compiled, on = "auto";
   int kept = watch::WatchOptions().kept_registers;
   int registers = 0;
   bool marks_cold = false;
@@ -124,7 +124,11 @@ struct WatchCommand {
     const AnswerFile file;
     const std::string folder = standin_folder().string();
     std::map<std::string, std::string> variables = {
-        {"ASSAY_WATCH", json{{"result", file.path().string()}, {"kept", kept}}.dump()},
+        {"ASSAY_WATCH",
+         json{{"result", file.path().string()},
+              {"kept", kept},
+              {"compiled", compiled.empty() ? "" : std::filesystem::absolute(compiled).string()}}
+             .dump()},
         {"LD_PRELOAD", folder + "/libassay_watch.so"}};
     const bool machine = on_machine();
     if (machine) variables["ASSAY_RUN"] = json{{"checks", "none"}}.dump();
@@ -174,6 +178,12 @@ void add_watch(CLI::App& app, int& status) {
       ->check(CLI::IsMember({"auto", "cuda", "vm"}))
       ->capture_default_str();
   command->add_option("--output", o->written, "Where PTX goes")->type_name("FILE.ptx");
+  command
+      ->add_option(
+          "--compiled", o->compiled,
+          "Where machine code of a program's watched modules is kept, so that the next start need not "
+          "compile them: HASH.ptx, and HASH.sm_90.cubin of it")
+      ->type_name("FOLDER");
   command->add_option("--kept", o->kept, "Registers that a test may keep longer than the program does")
       ->capture_default_str();
   command->add_option(

@@ -23,6 +23,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostBytes = size_t{64} << 20, kPiece = size_t{1} << 20;
+/// Where the buffer is if nothing else is there: its address stands in watched texts, and what was compiled
+/// of the same text can be taken again.
+void* const kUsualPlace = reinterpret_cast<void*>(uint64_t{0x1a55} << 32);
 constexpr unsigned kPortableMapped = 1 | 2;
 
 json options_from_environment() {
@@ -51,28 +54,6 @@ std::map<std::string, int> registers_beside(std::string_view fat_binary) {
     most.clear();
   }
   return most;
-}
-
-/// What the driver's compiler gives the entries of a text, in the context that it is loaded in: it is
-/// compiled once more for that. Empty without such a driver.
-std::map<std::string, int> registers_when_compiled(const char* text) {
-  if (!driver_marks_cold()) return {};
-  constexpr int kPtx = 1;  // CU_JIT_INPUT_PTX
-  const auto create =
-      reinterpret_cast<int (*)(unsigned, void*, void*, void**)>(next_function("cuLinkCreate_v2"));
-  const auto add = reinterpret_cast<int (*)(void*, int, void*, size_t, const char*, unsigned, void*, void*)>(
-      next_function("cuLinkAddData_v2"));
-  const auto complete = reinterpret_cast<int (*)(void*, void**, size_t*)>(next_function("cuLinkComplete"));
-  const auto destroy = reinterpret_cast<int (*)(void*)>(next_function("cuLinkDestroy"));
-  void *state = nullptr, *cubin = nullptr;
-  size_t bytes = 0;
-  if (!create || !add || !complete || !destroy || create(0, nullptr, nullptr, &state) != 0) return {};
-  std::map<std::string, int> found;
-  if (add(state, kPtx, const_cast<char*>(text), std::strlen(text) + 1, "module", 0, nullptr, nullptr) == 0 &&
-      complete(state, &cubin, &bytes) == 0)
-    found = watch::registers_of({static_cast<const char*>(cubin), bytes});
-  destroy(state);
-  return found;
 }
 
 bool is_ptx(const char* text) {
@@ -113,12 +94,13 @@ WatchedProcess& WatchedProcess::get() {
   return process;
 }
 
-WatchedProcess::WatchedProcess() : options_(options_from_environment()) {
+WatchedProcess::WatchedProcess()
+    : options_(options_from_environment()), compiled_(options_.value("compiled", std::string())) {
   watch_.kept_registers = options_.value("kept", watch_.kept_registers);
   watch_.kept_blocks = options_.value("blocks", watch_.kept_blocks);
   watch_.least_repeated = options_.value("repeated", watch_.least_repeated);
-  void* const made =
-      mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const made = mmap(kUsualPlace, kMostBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made != MAP_FAILED) buffer_ = static_cast<std::byte*>(made);
   watch_.buffer_address = reinterpret_cast<uint64_t>(buffer_);
 }
@@ -161,16 +143,23 @@ const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
   if (const size_t bytes = fat_binary_bytes(image)) {
     const std::map<std::string, int> registers = registers_beside({static_cast<const char*>(image), bytes});
-    std::vector<std::byte> made = with_texts(image, [&](const std::string& text, const std::string& path) {
-      return watched(text, path, driver_marks_cold(), 0, registers);
-    });
+    std::vector<std::byte> made = with_texts(
+        image,
+        [&](const std::string& text, const std::string& path) {
+          return watched(text, path, driver_marks_cold(), 0, registers);
+        },
+        [&](const std::string& text, int capability) { return compiled_.kept(text, capability); });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
     return images_.emplace_back(std::move(made)).data();
   }
   const char* const text = static_cast<const char*>(image);
   if (!is_ptx(text)) return ++left_out_, nullptr;
-  std::string made = watched(text, "module", driver_marks_cold(), 0, registers_when_compiled(text));
+  // Compiled as it is, it says how many registers its entries have.
+  const auto registers =
+      driver_marks_cold() ? watch::registers_of(compiled_.compiled(text)) : std::map<std::string, int>();
+  std::string made = watched(text, "module", driver_marks_cold(), 0, registers);
+  if (std::string code = compiled_.keeps() ? compiled_.compiled(made) : ""; !code.empty()) made.swap(code);
   const std::lock_guard lock(mutex_);
   return texts_.emplace_back(std::move(made)).c_str();
 }

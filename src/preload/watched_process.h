@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "src/base/watch/watched_program.h"
+#include "src/preload/compiled_texts.h"
 
 namespace assay::preload {
 
 class WatchedProcess {
  public:
   /// Options from the environment: ASSAY_WATCH, a JSON object {"result": FILE, "kept": N, "blocks": SHARE,
-  /// "repeated": N}: WatchOptions.
+  /// "repeated": N, "compiled": FOLDER}: WatchOptions, and where machine code is kept.
   static WatchedProcess& get();
   ~WatchedProcess();
 
@@ -27,10 +28,11 @@ class WatchedProcess {
   /// and `own_registers` are of WatchOptions.
   std::string watched(const std::string& text, const std::string& path, bool marks_cold,
                       int own_registers = 0, const std::map<std::string, int>& registers_of_entries = {});
-  /// An image as cuModuleLoadData takes it: PTX text or a fat binary; null: it goes on as it is.
+  /// An image as cuModuleLoadData takes it: PTX text or a fat binary, or machine code of it that was kept;
+  /// null: it goes on as it is.
   const void* watched_image(const void* image);
-  /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its PTX
-  /// anew would take minutes.
+  /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its
+  /// PTX anew would take minutes.
   bool is_left_out(const void* code);
 
   /// Makes memory known to the device at its own address; 0 where that went well.
@@ -49,6 +51,7 @@ class WatchedProcess {
 
   nlohmann::json options_;
   watch::WatchOptions watch_;
+  CompiledTexts compiled_;
   std::mutex mutex_;
   std::byte* buffer_ = nullptr;
   size_t used_ = 0, registered_ = 0;  ///< bytes
