@@ -13,11 +13,12 @@
 #include "src/base/watch/float_type.h"
 #include "src/base/watch/function_text.h"
 #include "src/base/watch/insertions.h"
+#include "src/base/watch/module_header.h"
 #include "src/base/watch/registers_directive.h"
 #include "src/base/watch/rehearsal_text.h"
 #include "src/base/watch/repeatable.h"
+#include "src/base/watch/scaling.h"
 #include "src/base/watch/segment.h"
-#include "src/base/watch/text_characters.h"
 
 namespace assay::watch {
 namespace {
@@ -61,7 +62,10 @@ class FunctionRewriter {
       enter(i, insertions);
       const int64_t added = made_.counts.added;
       const bool aside = rehearsal_ && rehearsal_->holds[static_cast<size_t>(i)];
-      if (const int32_t end = end_of_stretch(i); end > i) {
+      if (const std::optional<Scaling> products = scaling(i)) {
+        scale(i, *products, insertions);
+        i = products->end;
+      } else if (const int32_t end = end_of_stretch(i); end > i) {
         stretch(i, end, insertions);
         i = end;
       } else {
@@ -189,6 +193,32 @@ class FunctionRewriter {
     if (in.form.operation == ptx::Operation::wgmma_wait_group) waited(number, in, insertions);
     const int most = rehearsal_ && rehearsal_->holds[i] ? std::max(kept_, kKeptAside) : kept_;
     if (segment_.full() || segment_.kept(number, last_use_) > most) end_segment(number, false, insertions);
+  }
+
+  /// Products by few factors from here on, which are tested before they run.
+  std::optional<Scaling> scaling(int32_t from) const {
+    if (text_.depth(static_cast<size_t>(from)) > 1) return std::nullopt;
+    if (rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)]) return std::nullopt;
+    return scaling_from(f_, watched_, from, starts_);
+  }
+  void scale(int32_t from, const Scaling& products, Insertions& insertions) {
+    if (from > 0) end_segment(from - 1, false, insertions);
+    const std::string name = fmt::format("$assay_{}_{}", number_, segments_++);
+    Code test;
+    const std::string any = segment_.vote(test_of_scaling(products, f_, registers_, test), test);
+    test.line(fmt::format("@{} bra.uni {}_born", any, name));
+    std::vector<int32_t> sums;  // that are finite if they are not tested again
+    for (int32_t i = from; i < products.end; ++i)
+      for (const int32_t reg : signatures_[static_cast<size_t>(i)].writes)
+        if (accumulators_.holds(reg)) sums.push_back(reg);
+    accumulators_.forget(sums, "", test);
+    accumulators_.emit(test);
+    registers_.free_all();
+    made_.counts.added += test.instructions;
+    insertions.add(text_.at(static_cast<size_t>(from)).begin, test.text);
+    go_through_again(from, products.end, name);
+    insertions.add(text_.at(static_cast<size_t>(products.end - 1)).end,
+                   "\n" + name + "_back:\n" + (marks_cold_ ? "\t.pragma \"frequency 1000000\";\n" : ""));
   }
 
   /// Of a stretch from here that can run again: its results are tested at its end, and where one is not
@@ -414,39 +444,6 @@ class FunctionRewriter {
   std::vector<bool> scoped_;       ///< by register: named in inner scopes alone
   std::vector<vm::TextSignature> signatures_;
 };
-
-/// Behind the directives that a module begins with.
-size_t behind_header(std::string_view text) {
-  size_t found = 0;
-  each_character(text, 0, text.size(), [&](size_t i, char c) {
-    for (const std::string_view word : {".version", ".target", ".address_size"})
-      if (c == '.' && text.substr(i, word.size()) == word) found = std::min(text.find('\n', i), text.size());
-    return c != '{' && c != '(';
-  });
-  return found;
-}
-
-bool is_at_least(const ptx::Module& module, double version) {
-  return std::atof(module.version.c_str()) >= version;
-}
-
-/// Than activemask, and than lanes that run apart.
-bool is_older(const ptx::Module& module) {
-  const size_t digits = module.target.find_first_of("0123456789");
-  const int architecture = digits == module.target.npos ? 0 : std::atoi(module.target.c_str() + digits);
-  return architecture < 70 || !is_at_least(module, 6.3);
-}
-
-/// The text, of PTX 9.0 where it was of an earlier one.
-std::string raised(std::string text, const ptx::Module& module) {
-  if (is_at_least(module, 9)) return text;
-  size_t at = text.npos;
-  each_character(text, 0, text.size(), [&](size_t i, char c) {
-    if (c == '.' && text.compare(i, 8, ".version") == 0) at = text.find(module.version, i);
-    return at == text.npos;
-  });
-  return at == text.npos ? text : text.replace(at, module.version.size(), "9.0");
-}
 
 }  // namespace
 

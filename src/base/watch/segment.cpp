@@ -257,7 +257,6 @@ void Segment::look_closely(const std::string& any, const std::string& back, Code
   code.line(fmt::format("@!{} bra.uni {}", any, back));
 }
 
-/// Whether any lane of those that are here has something that is not finite.
 std::string Segment::vote(const std::string& found, Code& code) {
   lanes_ = added(AddedRegisters::Class::word);
   const std::string any = added(AddedRegisters::Class::predicate);

@@ -64,6 +64,8 @@ class Segment {
   void finish(const std::string& name, bool inside, Code& test, Code& aside);
   /// The test alone: whole warps go to the label `name`_born, and come back.
   void branch(const std::string& name, Code& test);
+  /// Whether any lane of those that are here has something that is not finite: a predicate of all of them.
+  std::string vote(const std::string& found, Code&);
 
  private:
   struct Value {
@@ -128,7 +130,6 @@ class Segment {
     std::string guard;  ///< "@%p1 ", "@!%p1 " or nothing
   };
   std::string test(bool closely, Code&);
-  std::string vote(const std::string& found, Code&);
   void look_closely(const std::string& any, const std::string& back, Code&);
   void clear();
   void mark_frequency(int times, Code&) const;
