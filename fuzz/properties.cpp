@@ -24,22 +24,23 @@ const ArgumentSpec* optional_input(const Operator& op, Role role) {
   return nullptr;
 }
 
-PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const TensorMap* inputs)
+PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const KnownRun& known)
     : verification(v),
       case_(v.case_),
       resolved(resolve_unchecked(v.case_, find_operator(k.operator_name))),
       kernel(k),
       op(*resolved.op),
       backend_(backend),
-      given_(inputs) {}
+      known_(known) {}
 
 const TensorMap& PropertyRun::inputs() {
-  if (given_ != nullptr) return *given_;
+  if (known_.inputs != nullptr) return *known_.inputs;
   if (!inputs_) inputs_ = draw_inputs(resolved);
   return *inputs_;
 }
 
 const Outcome& PropertyRun::outcome() {
+  if (known_.outcome != nullptr) return *known_.outcome;
   if (!outcome_) outcome_ = execute(resolved, inputs());
   return *outcome_;
 }
@@ -89,10 +90,10 @@ const Property& find_property(std::string_view name) {
 
 std::vector<PropertyOutcome> check_properties(const Verification& v, const Kernel& kernel, Backend& backend,
                                               const std::vector<const Property*>& selected,
-                                              const TensorMap* inputs) {
+                                              const KnownRun& known) {
   std::vector<PropertyOutcome> outcomes;
   if (!v.case_.blocks.empty()) return outcomes;  // some blocks of a run compare with nothing
-  PropertyRun run(v, kernel, backend, inputs);
+  PropertyRun run(v, kernel, backend, known);
   for (const Property* property : selected) {
     if (kernel.lacks.contains(std::string(property->name))) continue;
     if (!property->applies(v, kernel, run.op)) continue;
@@ -124,10 +125,10 @@ void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcom
 }
 
 std::vector<DerivedRun> judge_properties(Verification& v, const Kernel& kernel, Backend& backend,
-                                         const TensorMap* inputs) {
+                                         const KnownRun& known) {
   std::vector<const Property*> all;
   for (const Property& property : properties()) all.push_back(&property);
-  std::vector<PropertyOutcome> outcomes = check_properties(v, kernel, backend, all, inputs);
+  std::vector<PropertyOutcome> outcomes = check_properties(v, kernel, backend, all, known);
   record_failures(v, outcomes);
   std::vector<DerivedRun> derived;
   for (PropertyOutcome& outcome : outcomes)

@@ -14,10 +14,16 @@
 
 namespace assay {
 
+/// What is known of a run without drawing or running again; null where it is not.
+struct KnownRun {
+  const TensorMap* inputs = nullptr;
+  const Outcome* outcome = nullptr;  ///< on these inputs, of the same backend
+};
+
 /// One case under test. Inputs are drawn and the kernel is run at most once for all properties together.
 class PropertyRun {
  public:
-  PropertyRun(const Verification&, const Kernel&, Backend&, const TensorMap* inputs = nullptr);
+  PropertyRun(const Verification&, const Kernel&, Backend&, const KnownRun& known = {});
 
   const Verification& verification;
   const Case& case_;
@@ -40,7 +46,7 @@ class PropertyRun {
   Outcome execute(const ResolvedCase&, const TensorMap& inputs, uint8_t poison = 0xff) const;
 
   Backend& backend_;
-  const TensorMap* given_ = nullptr;
+  const KnownRun known_;
   std::optional<TensorMap> inputs_;
   std::optional<Outcome> outcome_;
   std::optional<CheckReport> checks_;
@@ -74,12 +80,11 @@ struct PropertyOutcome {
 /// say), or a changed case that there is no memory for, has the property not checked.
 std::vector<PropertyOutcome> check_properties(const Verification&, const Kernel&, Backend&,
                                               const std::vector<const Property*>& selected,
-                                              const TensorMap* inputs = nullptr);
+                                              const KnownRun& known = {});
 
 /// All properties that apply; failures are added to the verification (verdict, cause "property/NAME",
 /// properties_failed "NAME: what differs"). The runs that those which fail derived.
-std::vector<DerivedRun> judge_properties(Verification&, const Kernel&, Backend&,
-                                         const TensorMap* inputs = nullptr);
+std::vector<DerivedRun> judge_properties(Verification&, const Kernel&, Backend&, const KnownRun& known = {});
 /// Adds what failed to the verification, as above.
 void record_failures(Verification&, const std::vector<PropertyOutcome>&);
 

@@ -45,12 +45,14 @@ constexpr uint64_t kCheckedInstructions = 20'000'000;
 enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
-                         Tracing tracing, double explain_seconds = 0) {
+                         Tracing tracing, double explain_seconds = 0,
+                         std::optional<KeptRun>* kept = nullptr) {
   VerifyOptions verify_options;
   verify_options.threads = 1;
   verify_options.twice = false;  // a property of its own
   verify_options.diagnose = tracing == Tracing::origin || tracing == Tracing::full;
   verify_options.peer = options.peer;
+  verify_options.kept = kept;
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
   verify_options.formula_instructions = kFormulaInstructions;
@@ -102,12 +104,17 @@ const Property* first_failed(const std::vector<PropertyOutcome>& outcomes) {
   return nullptr;
 }
 
+KnownRun known(const std::optional<KeptRun>& kept) {
+  return kept ? KnownRun{&kept->inputs, &kept->outcome} : KnownRun{};
+}
+
 /// The trial, its properties included.
 TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& options) {
   TrialReport report;
   report.trial = trial;
+  std::optional<KeptRun> kept;
   try {
-    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
+    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none, 0, &kept);
   } catch (const NotEnoughMemory&) {
     throw;
   } catch (const Refused& why) {
@@ -120,7 +127,9 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
   }
   const bool alone = report.verification.verdict == Verdict::finding;
   report.plain_cause = report.verification.cause;
-  report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
+  report.outcomes =
+      check_properties(report.verification, *trial.kernel, backend, trial.properties, known(kept));
+  kept.reset();
   if (alone && trial.diagnose)
     report.verification = traced(report.verification, *trial.kernel, backend, options, Tracing::origin);
   record_failures(report.verification, report.outcomes);
@@ -191,10 +200,11 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
   const Kernel& kernel = *original.trial.kernel;
   try {
     const TimeLimit limit(seconds);
-    Verification v = verify_once(candidate, kernel, backend, options, Tracing::none);
+    std::optional<KeptRun> kept;
+    Verification v = verify_once(candidate, kernel, backend, options, Tracing::none, 0, &kept);
     if (original.property != nullptr) {
       if (v.verdict == Verdict::finding) return std::nullopt;
-      record_failures(v, check_properties(v, kernel, backend, {original.property}));
+      record_failures(v, check_properties(v, kernel, backend, {original.property}, known(kept)));
     } else {
       if (v.cause != original.plain_cause) return std::nullopt;
       if (original.trial.diagnose) v = traced(v, kernel, backend, options, Tracing::origin);

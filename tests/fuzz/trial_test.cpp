@@ -80,6 +80,16 @@ TEST(Trial, AFaultOfTheRunAndAFaultOfAPropertyKeepTheirOwnCauses) {
   EXPECT_FALSE(with_same_cause(odd, longer, dropped, {})) << "another fault";
 }
 
+TEST(Trial, PropertiesCompareWithTheRunThatWasVerified) {
+  const Kernel kernel = test::subject_kernel();
+  Trial trial = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30");
+  trial.properties = {&find_property("memory-recycled"), &find_property("same-bits-twice")};
+  test::SubjectBackend backend;
+  const TrialReport report = run_trial(trial, backend, {});
+  EXPECT_EQ(report.outcomes.size(), 2U);
+  EXPECT_EQ(backend.runs(), 3) << "one each, and the one that was verified";
+}
+
 /// As long programs do it, asks whether anyone still wants its result.
 struct EndlessBackend : test::SubjectBackend {
   Outcome run(const Program&, const TensorMap&) override {

@@ -62,7 +62,7 @@ CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, cons
   if (clean.outcome.lane_instructions > most_for_properties) return clean;
   const auto machine = make_vm_backend({options.arch, 1, options.instruction_budget});
   for (const PropertyOutcome& held :
-       check_properties(v, kernel, *machine, comparing_properties(), &clean.inputs))
+       check_properties(v, kernel, *machine, comparing_properties(), {&clean.inputs, &clean.outcome}))
     if (!held.failure) clean.properties.push_back(held.property);
   return clean;
 }

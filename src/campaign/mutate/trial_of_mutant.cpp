@@ -263,7 +263,7 @@ class Attempt {
       v.case_ = clean.case_;
       v.lane_instructions = clean.outcome.lane_instructions;
       decide(v);
-      record_failures(v, check_properties(v, mutant, *backend, clean.properties, &clean.inputs));
+      record_failures(v, check_properties(v, mutant, *backend, clean.properties, {&clean.inputs}));
       if (v.verdict == Verdict::finding) return killed(clean, v.cause);
     }
     return false;

@@ -86,7 +86,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   const ResolvedCase resolved = accepted(c, kernel);
   require_memory(resolved);
   Verification v = begin(c, kernel, backend);
-  const TensorMap drawn =
+  TensorMap drawn =
       options.inputs ? TensorMap{} : draw_inputs(resolved, static_cast<int>(threads_or_all(options.threads)));
   const TensorMap& inputs = options.inputs ? *options.inputs : drawn;
   v.domain = domain_faults(inputs, kernel, *resolved.op);
@@ -99,7 +99,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   require_written(program, options);
 
   // The program: what it does, whatever it may be for.
-  const ProgramRun run = run_program(program, inputs, backend, options, v);
+  ProgramRun run = run_program(program, inputs, backend, options, v);
   if (!program.blocks.empty() && !run.outcome.trap && run.outcome.lane_instructions == 0)
     throw BadInput(fmt::format("blocks '{}': no launch has one of them", program.blocks));
 
@@ -140,6 +140,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
                    judged.reference, exact ? &*exact : nullptr, launched ? &*launched : nullptr},
                   options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
+  if (options.kept) options.kept->emplace(KeptRun{std::move(drawn), std::move(run.outcome)});
   return v;
 }
 

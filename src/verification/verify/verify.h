@@ -16,6 +16,12 @@ namespace assay {
 /// Multiplications of samples that sampling the declared roundings may take where nobody says.
 inline constexpr double kUsualRoundingWork = 4e9;
 
+/// What a verification ran, for those who compare other runs with it.
+struct KeptRun {
+  TensorMap inputs;  ///< where they were drawn
+  Outcome outcome;
+};
+
 struct VerifyOptions {
   int threads = 0;          ///< 0: all cores
   bool twice = true;        ///< run the kernel twice and compare bits
@@ -54,6 +60,8 @@ struct VerifyOptions {
   uint64_t check_instructions = 200'000'000;
   /// A second backend whose bits must equal the first's (cuda against vm).
   Backend* peer = nullptr;
+  /// Is given the run where it was one of all blocks; left as it is where nothing ran.
+  std::optional<KeptRun>* kept = nullptr;
 };
 
 /// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the
