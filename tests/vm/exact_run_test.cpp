@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "src/base/vm/shadow_pass.h"
+
 namespace assay::vm {
 namespace {
 
@@ -107,6 +109,24 @@ TEST(ExactRun, SlackOfATensorCoreHasTheDigitsOfADouble) {
       "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f5, %f6, %f7, %f8}, {%b1, %b1}, {%b2},"
       "{%f4, %f4, %f4, %f4}; mul.rn.f32 %f3, %f1, %f2; fma.rn.f32 %r, %f3, 0fC0800000, %f5;"));
   for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 0x1p-53 * 134) << t;
+}
+
+/// The second sum of squares knows no constant: what the first one's operands depended on is forgotten.
+TEST(ExactRun, ATensorCoreForgetsThePartsOfTheOneBefore) {
+  const ExactOutput o = exact_of(
+      program_of("mul.rn.f32 %f2, %x, 0f3FB8AA3B; mov.b32 %b1, %x; mov.b32 %b2, %f2; mov.f32 %f4, 0f00000000;"
+                 "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f5, %f6, %f7, %f8}, {%b2, %b2}, {%b2},"
+                 "{%f4, %f4, %f4, %f4};"
+                 "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%r, %f6, %f7, %f8}, {%b1, %b1}, {%b1},"
+                 "{%f4, %f4, %f4, %f4};"));
+  for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 0x1p-40 * o.value[t]) << t;
+}
+
+TEST(ExactRun, NothingIsCountedOfTheOps) {
+  const Pass pass(program_of("mul.rn.f32 %r, %x, 0f3FB8AA3B;"), inputs(), {}, {.strict = true});
+  EXPECT_TRUE(pass.launches.at(0).ops.empty());
+  const Pass counts(program_of("mul.rn.f32 %r, %x, 0f3FB8AA3B;"), inputs(), {}, {});
+  EXPECT_FALSE(counts.launches.at(0).ops.empty());
 }
 
 // The product's slopes are those at the exact factors, also where it takes a factor's register.

@@ -106,8 +106,7 @@ void ErrorTrace::begin_block(Block& block) {
     facts_.clear();
     shifters_ = shifters_of(*code);
     for (const Op& op : code->ops) facts_.push_back(facts_of(*code, op));
-    counts.ops.assign(code->ops.size(), {});
-    if (plan_.counts()) recurrences_ = recurrences_of(*code);
+    if (plan_.counts()) counts.ops.assign(code->ops.size(), {}), recurrences_ = recurrences_of(*code);
     recurring_ = 0;
     for (size_t i = 0; i < recurrences_.size(); ++i) {
       Recurrence& r = recurrences_[i];
@@ -349,8 +348,8 @@ void ErrorTrace::widen(const Op& op, Sources from, Result& r) const {
 uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind, Result& r,
                           Sources from, uint32_t mask) {
   const size_t index = op_index(op), first = cell(slot, half, 0);
-  OpErrors::OfOp& seen = counts.ops[index];
-  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, seen.largest);
+  OpErrors::OfOp* const counted = plan_.counts() ? &counts.ops[index] : nullptr;
+  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counted ? counted->largest : 0);
   const uint32_t finite = masks.finite & (plan_.strict ? masks.bounded : ~0u), kept = mask & finite;
   Cells& cells = registers(warp);
   const int halves = halves_of(kind);
@@ -374,7 +373,8 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
       cells.error[at] = r.error[lane], cells.bound[at] = r.bound[lane];
     });
   }
-  if (!plan_.counts()) return kept;
+  if (!counted) return kept;
+  OpErrors::OfOp& seen = *counted;
   if (facts_[index].edge == EdgeKind::magnitude)
     lane_kit().value_range(r.value, true, mask, &seen.edge.smallest, &seen.edge.largest);
   const uint32_t rounded = kept & masks.rounded, parted = kept & masks.parted;
