@@ -1,6 +1,7 @@
 // Tensor-core sums: the exact dot product of the operands' exact values. A tf32 operand means its whole fp32
 // word: the bits that the tensor core drops are a rounding of the instruction. Operands of 8 bits and f64
 // sums carry no shadow; integers have none.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -23,11 +24,17 @@ struct ErrorTrace::Fragments {
     alignas(64) double value[rows][columns], error[rows][columns], bound[rows][columns];
     alignas(64) double part[kMostParts][rows][columns];
     alignas(64) double exact[rows][columns];  ///< value + error, where there are parts
+    uint32_t parted = 0;                      ///< a bit per part that is not all zeros
+
+    /// Before the elements of an instruction.
+    void begin() {
+      for (; parted; parted &= parted - 1) std::memset(part[std::countr_zero(parted)], 0, sizeof part[0]);
+    }
   };
+  static_assert(kMostParts <= 32);
   std::vector<Matrix<16, 32>> a;  ///< by block of 16 rows
   std::vector<Matrix<32, 8>> b;   ///< by tile of 8 columns
   std::vector<Matrix<16, 8>> c;   ///< [block][tile]
-  bool with_parts = false;        ///< some operand has any
 
   /// Of sums of 64 terms at most, in double.
   static constexpr double kSumRoundoff = 0x1p-46;
@@ -49,8 +56,10 @@ struct ErrorTrace::Fragments {
     if (plan.strict) m.bound[row][column] += kSumRoundoff * std::fabs(from.error[lane]);
     if (plan.parts == 0) return;
     m.exact[row][column] = m.value[row][column] + m.error[row][column];
-    with_parts |= !from.exact;
-    for (int p = 0; p < plan.parts; ++p) m.part[p][row][column] = sign * from.part[p][lane];
+    if (from.exact) return;
+    for (int p = 0; p < plan.parts; ++p)
+      if (const double part = from.part[p][lane]; part != 0)
+        m.part[p][row][column] = sign * part, m.parted |= 1u << p;
   }
 };
 
@@ -96,11 +105,12 @@ void ErrorTrace::prepare_matrix(Warp& warp, const Op& op, uint32_t) {
   if (!carries_errors(form)) return;
   if (!fragments_) fragments_ = std::make_shared<Fragments>();
   Fragments& m = *fragments_;
-  m.with_parts = false;
   const int blocks = form.rows == 32 ? 2 : 1, rows = form.rows / blocks;
   m.a.resize(static_cast<size_t>(blocks));
   m.b.resize(form.tiles);
   m.c.resize(static_cast<size_t>(blocks * form.tiles));
+  const auto begin = [](auto& matrix) { matrix.begin(); };
+  std::ranges::for_each(m.a, begin), std::ranges::for_each(m.b, begin), std::ranges::for_each(m.c, begin);
   const double a_sign = form.negate_a ? -1 : 1, b_sign = form.negate_b ? -1 : 1;
   Operand& from = operands_[0];
   // put(r, lane, i): element i of register Op::slots[first + r] in a lane.
@@ -163,15 +173,15 @@ void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, i
   // Eight cells of 32 lanes at most: registers of f32, halves of registers of f16.
   const int runs = halves ? 2 * sums : sums;
   double values[4][32];
+  uint8_t places[4][32];  ///< row * 8 + column
   alignas(64) double d[16][8] = {}, local[16][8], error[16][8], bound[16][8];
-  const auto place = [&](int run, int lane) {
-    return halves ? sum_place(true, run / 2, lane, run % 2) : sum_place(false, run, lane, 0);
-  };
   for (int run = 0; run < runs; ++run) {
     decode(warp, slots[halves ? run / 2 : run], halves ? run % 2 : 0, kind, values[run]);
     for (int lane = 0; lane < 32; ++lane) {
-      const FragmentPlace at = place(run, lane);
+      const FragmentPlace at =
+          halves ? sum_place(true, run / 2, lane, run % 2) : sum_place(false, run, lane, 0);
       d[at.row][at.column] = values[run][lane];
+      places[run][lane] = static_cast<uint8_t>(8 * at.row + at.column);
     }
   }
   for (int row = 0; row < rows; ++row)
@@ -183,9 +193,11 @@ void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, i
       for (int n = 0; n < 8; ++n)
         bound[row][n] += Fragments::kSumRoundoff * std::fabs(local[row][n]) - std::fabs(local[row][n]);
   alignas(64) double part[kMostParts][16][8];
-  std::memset(part, 0, sizeof part[0] * static_cast<size_t>(plan_.parts));
-  for (int p = 0; p < plan_.parts && fragments_->with_parts; ++p)
-    for (int row = 0; row < rows; ++row)
+  // Most constants reach few operands.
+  for (int p = 0; p < plan_.parts; ++p)
+    if (!((a.parted | b.parted) >> p & 1)) std::memcpy(part[p], c.part[p], sizeof part[p]);
+  for (int p = 0; p < plan_.parts; ++p)
+    for (int row = 0; row < rows && (a.parted | b.parted) >> p & 1; ++row)
       lane_kit().combine_parts(
           k, {a.exact[row], a.part[p][row], b.exact[0], b.part[p][0], c.part[p][row], part[p][row]});
   const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
@@ -194,7 +206,7 @@ void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, i
     const Slot slot = slots[halves ? run / 2 : run];
     Result result;
     for (int lane = 0; lane < 32; ++lane) {
-      const auto [row, n] = place(run, lane);
+      const int row = places[run][lane] / 8, n = places[run][lane] % 8;
       result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
       result.error[lane] = error[row][n], result.bound[lane] = std::fmax(bound[row][n], 0);
       // What is not lost has a bound, however far sizes grow.
@@ -210,8 +222,8 @@ void ErrorTrace::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, i
     for (int p = 0; p < plan_.parts; ++p) {
       double sum[32];
       for (int lane = 0; lane < 32; ++lane) {
-        const auto [row, n] = place(run, lane);
-        sum[lane] = part[p][row][n] + (p == own ? result.local[lane] : 0);
+        sum[lane] =
+            part[p][places[run][lane] / 8][places[run][lane] % 8] + (p == own ? result.local[lane] : 0);
       }
       if (plan_.probes) probe(warp, op, p, result, sum);
       std::memcpy(registers(warp).part(p) + cell(slot, half, 0), sum, sizeof sum);
