@@ -186,10 +186,20 @@ class DrawnSource : public TensorSource {
   std::vector<Place> tokens_;
 };
 
+/// Where one input is made on demand no value is judged, and of the others too some blocks read little: only
+/// small ones are drawn whole, and what a case says of elements.
+int64_t largest_held(const ResolvedCase& r) {
+  constexpr int64_t kSmall = int64_t{1} << 20;
+  const bool judged = std::all_of(r.inputs.begin(), r.inputs.end(), [](const SizedArgument& input) {
+    return input.shape.bytes() <= kLargestHeld;
+  });
+  return judged || !r.overrides.empty() ? kLargestHeld : kSmall;
+}
+
 Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens,
-                     int threads) {
+                     int64_t largest_held, int threads) {
   Tensor tensor = argument.shape;
-  if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(argument, r);
+  if (!r.case_.blocks.empty() && tensor.bytes() > largest_held) return draw_on_demand(argument, r);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(argument.spec, r);
   fill(tensor, tokens, threads,
@@ -212,9 +222,10 @@ TensorMap draw_inputs(const ResolvedCase& r, int threads) {
   // A run of some blocks may have more tokens than there is memory for.
   const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
   const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
+  const int64_t held = largest_held(r);
   TensorMap inputs;
   for (const SizedArgument& input : r.inputs)
-    inputs.emplace(input.spec.name, draw_argument(input, r, tokens, threads));
+    inputs.emplace(input.spec.name, draw_argument(input, r, tokens, held, threads));
   for (const Override& override : r.overrides) apply_override(override, inputs);
   return inputs;
 }

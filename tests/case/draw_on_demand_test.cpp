@@ -50,5 +50,18 @@ TEST(DrawOnDemand, RowsAreTheirElementsOfEveryKindAndProfile) {
     }
 }
 
+/// Where no value can be judged, nothing is gained by drawing all of a tensor that would fit.
+TEST(DrawOnDemand, BesideATensorThatIsNotHeldOnlySmallOnesAre) {
+  const auto drawn = [](const std::string& token) {
+    return draw_inputs(resolve(parse_token(token), find_operator("simple_gla")));
+  };
+  const std::string formats = "/T65/H1/K128/V100/bf16/g-bf16/mild/s5";
+  const TensorMap far = drawn("simple_gla.chunk/B271017" + formats + "/blocks-last-1..last");
+  EXPECT_FALSE(far.at("q").is_held());
+  EXPECT_FALSE(far.at("g").is_held()) << far.at("g").bytes() << " bytes of which a few are read";
+  const TensorMap near = drawn("simple_gla.chunk/B1000" + formats + "/blocks-last-1..last");
+  EXPECT_TRUE(near.at("q").is_held()) << near.at("q").bytes() << " bytes, and its values are judged";
+}
+
 }  // namespace
 }  // namespace assay

@@ -29,10 +29,14 @@ void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::
       if (inputs.contains(part.name)) check.note_written(allocation, part);
 }
 
-/// Elements that the blocks that ran have written, from values that they have written themselves.
+/// Elements that the blocks that ran have written, from values that they have written themselves. Where an
+/// input is not held nobody asks: nothing says what the values should be.
 std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Memory& memory,
-                                                             const Program& program) {
+                                                             const Program& program,
+                                                             const TensorMap& inputs) {
   std::map<std::string, std::vector<uint8_t>> settled;
+  const auto is_held = [](const auto& input) { return input.second.is_held(); };
+  if (!std::all_of(inputs.begin(), inputs.end(), is_held)) return settled;
   for (const ProgramOutput& output : program.outputs) {
     const Place place = *memory.find(output.name);
     const auto* const area = check.area(place.allocation->name);
@@ -126,7 +130,7 @@ std::set<std::string> CheckedProgram::run(CheckReport& report, std::optional<Tra
   if (!trap && checks.unwritten && !program.launches.empty()) {
     trace.unwritten->end_run(prepared.memory(), program.outputs);
     if (!program.blocks.empty())
-      report.settled = settled_elements(*trace.unwritten, prepared.memory(), program);
+      report.settled = settled_elements(*trace.unwritten, prepared.memory(), program, inputs);
   }
   for (const auto& [name, ranges] : checks.unwritten_bytes)
     if (trace.unwritten) report.unwritten[name] = trace.unwritten->never_stored(name);

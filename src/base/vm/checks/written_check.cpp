@@ -326,6 +326,13 @@ void WrittenCheck::end_run(const Memory& memory, const std::vector<ProgramOutput
   }
 }
 
+/// From `offset` to the end of its page, where that starts as never written and nothing has touched it; else
+/// 0.
+uint64_t WrittenCheck::untouched_bytes(const Areas::Area& area, uint64_t offset) {
+  const auto [cells, at] = Areas::seen(area, offset);
+  return cells || area.blank != never ? 0 : (Areas::page_cells - at) * area.granule;
+}
+
 /// Elements of which a byte was never stored, and elements that came of something never written.
 void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   const Tensor& tensor = *place.tensor;
@@ -335,6 +342,12 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
     const uint64_t offset = place.offset + static_cast<uint64_t>(flat) * width;
+    if (const auto untouched = static_cast<int64_t>(untouched_bytes(area, offset) / width); untouched > 0) {
+      const int64_t count = std::min(untouched, tensor.size() - flat);
+      if (missing == 0) first_missing = flat;
+      missing += count, last_missing = flat + count - 1, flat = last_missing;
+      continue;
+    }
     const uint8_t all = states(area, offset, width);
     if (all & never) {
       if (missing++ == 0) first_missing = flat;

@@ -102,6 +102,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   };
 
   static Facts facts_of(const Op&, const Signature&);
+  static uint64_t untouched_bytes(const Areas::Area&, uint64_t offset);
   static decltype(Facts::pass) pass_of(const Op&, const Signature&);
   static Register whole(const Use& use) {
     const bool mask = use.cell == Cell::mask;
