@@ -4,6 +4,8 @@
 //
 // Cells are CellArray<T>, or a type of several arrays with the same members (ErrorCells).
 #pragma once
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -19,11 +21,24 @@
 namespace assay::vm {
 
 struct FreeMemory {
-  void operator()(void* p) const { std::free(p); }
+  size_t mapped = 0;  ///< bytes of pages of its own; 0: from the heap
+  void operator()(void* p) const {
+    if (mapped > 0)
+      munmap(p, mapped);
+    else
+      std::free(p);
+  }
 };
+/// From the heap zeros may be memory that was used before, which is cleared at once.
+constexpr size_t kOwnPages = size_t{1} << 18;
 /// Zeros on pages that cost nothing until they are written.
 template <class T>
 std::unique_ptr<T[], FreeMemory> lazy_zeros(size_t count) {
+  if (const size_t bytes = count * sizeof(T); bytes >= kOwnPages) {
+    void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(pages), {bytes});
+  }
   void* p = std::calloc(std::max<size_t>(count, 1), sizeof(T));
   if (!p) throw std::bad_alloc();
   return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(p));
