@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,9 +57,29 @@ struct Cached {
 
 /// Entries by the whole text of their modules, the most recently used first, as many as fit.
 struct Cache {
+  using Entries = std::list<std::shared_ptr<Cached>>;
   std::mutex mutex;
-  std::list<std::shared_ptr<Cached>> entries;
+  Entries entries;
+  std::unordered_multimap<std::string, Entries::iterator> by_name;  ///< the entry's
   uint64_t bytes = 0, most = kMostHeld;
+
+  Entries::iterator find(const Module& source, const std::string& entry) {
+    const auto [first, last] = by_name.equal_range(entry);
+    const auto is = [&](const auto& named) {
+      const Cached& c = **named.second;
+      return (c.text == source.ptx || *c.text == *source.ptx) && c.path == source.path &&
+             c.places == source.places;
+    };
+    const auto found = std::find_if(first, last, is);
+    return found == last ? entries.end() : found->second;
+  }
+  void drop_last() {
+    const auto [first, last] = by_name.equal_range(entries.back()->entry);
+    const auto is_last = [&](const auto& named) { return *named.second == entries.back(); };
+    by_name.erase(std::find_if(first, last, is_last));
+    bytes -= entries.back()->bytes;
+    entries.pop_back();
+  }
 };
 
 Cache& cache() {
@@ -69,16 +90,14 @@ Cache& cache() {
 std::shared_ptr<Cached> cached(const Module& source, const std::string& entry) {
   Cache& known = cache();
   const std::lock_guard lock(known.mutex);
-  const auto found = std::find_if(known.entries.begin(), known.entries.end(), [&](const auto& c) {
-    return c->entry == entry && (c->text == source.ptx || *c->text == *source.ptx) &&
-           c->path == source.path && c->places == source.places;
-  });
+  const auto found = known.find(source, entry);
   if (found != known.entries.end()) {
     known.entries.splice(known.entries.begin(), known.entries, found);
   } else {
     auto made = std::make_shared<Cached>();
     made->text = source.ptx, made->path = source.path, made->entry = entry, made->places = source.places;
     known.entries.push_front(std::move(made));
+    known.by_name.emplace(entry, known.entries.begin());
   }
   return known.entries.front();
 }
@@ -91,10 +110,7 @@ void hold(const std::shared_ptr<Cached>& made, uint64_t bytes) {
   const auto at = std::find(known.entries.begin(), known.entries.end(), made);
   if (at == known.entries.end()) return;
   made->bytes = bytes, known.bytes += bytes;
-  while (known.bytes > known.most && known.entries.back() != made) {
-    known.bytes -= known.entries.back()->bytes;
-    known.entries.pop_back();
-  }
+  while (known.bytes > known.most && known.entries.back() != made) known.drop_last();
 }
 
 }  // namespace
