@@ -34,6 +34,8 @@ constexpr double kRoundingWork = 4e6;
 constexpr double kExplainSeconds = 5;
 /// Meanings, further cases, lines and repairs may each take that long, or half of it.
 constexpr double kExplainings = 4;
+/// Begun in time, an explanation may still go on for so long after it; then it is given up.
+constexpr double kBeyondTime = 5;
 /// In less nothing is found out.
 constexpr double kLeastExplainSeconds = 0.2;
 
@@ -170,10 +172,10 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   return report;
 }
 
-Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
-                          const FuzzOptions& options, double seconds) {
-  const double explain_seconds = std::min(kExplainSeconds, seconds / kExplainings);
-  if (!original.trial.diagnose || explain_seconds < kLeastExplainSeconds) return smallest;
+namespace {
+
+Verification explained(const TrialReport& original, const Verification& smallest, Backend& backend,
+                       const FuzzOptions& options, double explain_seconds) {
   if (original.property != nullptr) {
     Verification v = smallest;
     VerifyOptions explaining;
@@ -193,6 +195,20 @@ Verification fully_traced(const TrialReport& original, const Verification& small
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full, explain_seconds);
   v.properties_failed = smallest.properties_failed;
   return v;
+}
+
+}  // namespace
+
+Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
+                          const FuzzOptions& options, double seconds) {
+  const double explain_seconds = std::min(kExplainSeconds, seconds / kExplainings);
+  if (!original.trial.diagnose || explain_seconds < kLeastExplainSeconds) return smallest;
+  try {
+    const TimeLimit limit(seconds + kBeyondTime);
+    return explained(original, smallest, backend, options, explain_seconds);
+  } catch (const Abandoned&) {
+    return smallest;
+  }
 }
 
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate,

@@ -40,7 +40,7 @@ std::vector<const Property*> properties_due(const Case&, uint64_t seed, int64_t 
 TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
 
 /// The finding's own case verified once more, with everything a person wants to know: nearest finite inputs,
-/// causes, in about so many seconds; as it is where that is too little.
+/// causes, in about so many seconds; as it is where that is too little, or where it takes five more.
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend&,
                           const FuzzOptions&, double seconds = HUGE_VAL);
 

@@ -241,8 +241,10 @@ void add_fuzz(CLI::App& app, int& status) {
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);
   command
-      ->add_option("--time", o->time,
-                   "Duration, as in 60s, 5m, 2h; compiling kernels for the first time is not counted")
+      ->add_option(
+          "--time", o->time,
+          "Duration, as in 60s, 5m, 2h; compiling kernels for the first time is not counted, and explaining "
+          "a finding may take 5 s more")
       ->excludes(cases)
       ->group(budget)
       ->capture_default_str();

@@ -112,6 +112,20 @@ TEST(Trial, ASmallerCaseIsGivenUpWhereTheTimeThatIsLeftIsOver) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
 }
 
+TEST(Trial, AnExplanationIsGivenUpFiveSecondsAfterTheTime) {
+  const Kernel kernel = test::subject_kernel();
+  const char* token = "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30";
+  test::SubjectBackend dropped("term dropped");
+  Trial trial = trial_of(kernel, token);
+  trial.diagnose = true;
+  const TrialReport wrong = run_trial(trial, dropped, {});
+  EndlessBackend endless;
+  const auto began = std::chrono::steady_clock::now();
+  const Verification as_it_was = fully_traced(wrong, wrong.verification, endless, {}, 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
+  EXPECT_EQ(as_it_was.cause, wrong.verification.cause);
+}
+
 TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
   Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend;
