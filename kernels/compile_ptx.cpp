@@ -1,7 +1,9 @@
 #include "kernels/compile_ptx.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -247,15 +249,47 @@ void tell_listener(const std::string& module, bool compiled) {
   if (listener) listener(module, compiled);
 }
 
-/// The module as kept in `cache`, else compiled and kept. Two processes may compile the same one: each in a
-/// folder of its own, the result moved into place in one step. What cannot be read whole is compiled anew.
+/// Waits until no other process compiles what this file stands for, and keeps them waiting. Where a file
+/// system has no locks nobody waits.
+class Turn {
+ public:
+  explicit Turn(const fs::path& lock) : lock_(lock) {
+    std::error_code ignored;
+    fs::create_directories(lock.parent_path(), ignored);
+    file_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Turn() {
+    unlink(lock_.c_str());
+    if (file_ >= 0) close(file_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  const fs::path lock_;
+  int file_ = -1;
+};
+
+/// Nothing where it is not kept whole.
+std::shared_ptr<const std::string> kept_text(const fs::path& kept) {
+  if (std::error_code error; fs::is_regular_file(kept, error))
+    if (std::optional<std::string> text = unpacked(read_file(kept)))
+      return std::make_shared<const std::string>(*std::move(text));
+  return nullptr;
+}
+
+/// The module as kept in `cache`, else compiled and kept: by the first process that asks, while others wait
+/// for it. Should two compile it all the same, each does so in a folder of its own, and the result is moved
+/// into place in one step. What cannot be read whole is compiled anew.
 std::shared_ptr<const std::string> kept_or_compiled(const SourceTree& sources, const std::string& module,
                                                     Compiled how, const fs::path& cache,
                                                     const std::string& name) {
   const fs::path kept = cache / (name + ".ptx.z");
-  if (std::error_code error; fs::is_regular_file(kept, error))
-    if (std::optional<std::string> text = unpacked(read_file(kept)))
-      return std::make_shared<const std::string>(*std::move(text));
+  if (auto text = kept_text(kept)) return text;
+  const Turn turn(cache / (name + ".lock"));
+  if (auto text = kept_text(kept)) return text;
   tell_listener(module, false);
   const fs::path folder = cache / fmt::format("{}.{}", name, getpid());
   std::string result = compile(sources, module, how, folder);

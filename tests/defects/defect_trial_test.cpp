@@ -10,6 +10,7 @@
 
 #include "src/campaign/defects/recorded_findings.h"
 #include "src/verification/diagnosis/diagnose.h"
+#include "tests/tensor/scoped_environment.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {
@@ -22,16 +23,9 @@ class DefectTrials : public testing::Test {
 
 /// With a folder of compiled kernels of its own: a fresh one, as after a clone.
 class FirstDefectTrials : public DefectTrials {
- protected:
-  void SetUp() override {
-    if (const char* common = std::getenv("ASSAY_CACHE")) common_ = common;
-    setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
-  }
-  void TearDown() override { common_ ? setenv("ASSAY_CACHE", common_->c_str(), 1) : unsetenv("ASSAY_CACHE"); }
-
  private:
-  ScratchFolder folder_;
-  std::optional<std::string> common_;
+  const ScratchFolder folder_;
+  const ScopedEnvironment cache_{"ASSAY_CACHE", folder_ / "cache"};
 };
 
 /// Five of the recorded findings, evenly spaced, a test each: most of the time goes into explaining them.

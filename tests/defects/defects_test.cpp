@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "tests/tensor/scoped_environment.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {
@@ -27,16 +28,15 @@ class CountingBackend : public Backend {
 class Defects : public testing::Test {
  protected:
   Defects() {
-    setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
     options_.each.cases = 30;
     options_.each.jobs = 2;
     options_.each.backend = &backend_;
     for (const Defect& defect : defects())
       if (defect.id() == "hgrn.fused_recurrent@U1") chosen_.push_back(&defect);
   }
-  ~Defects() override { unsetenv("ASSAY_CACHE"); }
 
   ScratchFolder folder_;
+  const ScopedEnvironment cache_{"ASSAY_CACHE", folder_ / "cache"};
   CountingBackend backend_;
   DefectsOptions options_;
   std::vector<const Defect*> chosen_;

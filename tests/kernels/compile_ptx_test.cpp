@@ -14,6 +14,8 @@
 
 #include "kernels/module_text.h"
 #include "src/base/numerics/bad_input.h"
+#include "tests/tensor/scoped_environment.h"
+#include "tests/tensor/scratch_folder.h"
 
 namespace assay {
 namespace {
@@ -21,11 +23,12 @@ namespace {
 class CompilePtx : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("ASSAY_CACHE", (testing::TempDir() + "assay-compile-cache").c_str(), 1);
     for (const SourceFile& file : embedded_sources()) sources.emplace_back(file.path, file.text);
   }
-  void TearDown() override { unsetenv("ASSAY_CACHE"); }
   SourceTree sources;
+
+ private:
+  const ScopedEnvironment cache_{"ASSAY_CACHE", testing::TempDir() + "assay-compile-cache"};
 };
 
 TEST_F(CompilePtx, GivesTheTextOfOurKernelsWhereverItIsCompiled) {
@@ -60,6 +63,27 @@ std::string compiled_apart(const std::filesystem::path& cache, const std::string
   text << std::ifstream(output).rdbuf();
   std::filesystem::remove(output);
   return text.str();
+}
+
+/// Each asks a compiler that notes that it was asked, and takes a second.
+TEST_F(CompilePtx, CompilesOnceForProcessesThatAskAtOnce) {
+  const ScratchFolder folder;
+  const std::filesystem::path compiler = folder / "nvcc", asked = folder / "asked";
+  std::ofstream(compiler) << "#!/bin/sh\n[ \"$1\" = --version ] && echo Build x && exit\necho x >>"
+                          << asked.string() << "\nsleep 1\nwhile [ \"$1\" != -o ]; do shift; done\n"
+                          << "echo '.version 8.0\n.target sm_80\n.address_size 64' >\"$2\"\n";
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  const auto run = [&](int n) {
+    return fmt::format("ASSAY_NVCC='{}' ASSAY_CACHE='{}' '{}' '{}' '{}' views/gather", compiler.string(),
+                       folder / "cache", ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR,
+                       folder / fmt::format("text{}", n));
+  };
+  const std::string all =
+      fmt::format("{} & first=$!; {} & second=$!; wait $first && wait $second", run(1), run(2));
+  EXPECT_EQ(std::system(all.c_str()), 0);
+  EXPECT_EQ(std::filesystem::file_size(asked), 2u);
+  for (const auto& file : std::filesystem::directory_iterator(folder / "cache"))
+    EXPECT_NE(file.path().extension(), ".lock") << file.path();
 }
 
 TEST_F(CompilePtx, CompilesAnewWhatWasNotKeptWhole) {
@@ -108,11 +132,10 @@ TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {
 }
 
 TEST_F(CompilePtx, SaysWhatToDoWhereThereIsNoCompiler) {
-  setenv("ASSAY_NVCC", "/nowhere/nvcc", 1);
+  const ScopedEnvironment none("ASSAY_NVCC", "/nowhere/nvcc");
   for (auto& [path, text] : sources)
     if (path == "kernels/device/decay.cuh") text += "\n// not in the cache\n";
   EXPECT_THROW(compile_module(sources, "gla/chunk.bf16.bf16"), CannotCompile);
-  unsetenv("ASSAY_NVCC");
 }
 
 volatile std::sig_atomic_t heard = 0;
@@ -121,12 +144,11 @@ TEST_F(CompilePtx, HearsASignalWhileTheCompilerRuns) {
   const std::string compiler = testing::TempDir() + "assay-signalling-compiler";
   std::ofstream(compiler) << "#!/bin/sh\n[ \"$1\" = --version ] || kill -INT " << getpid() << "\nexit 1\n";
   std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
-  setenv("ASSAY_NVCC", compiler.c_str(), 1);
+  const ScopedEnvironment signalling("ASSAY_NVCC", compiler);
   for (auto& [path, text] : sources) text += fmt::format("\n// signal {}\n", getpid());
   const auto before = std::signal(SIGINT, [](int) { heard = 1; });
   EXPECT_THROW(compile_module(sources, "views/gather"), CannotCompile);
   std::signal(SIGINT, before);
-  unsetenv("ASSAY_NVCC");
   std::filesystem::remove(compiler);
   EXPECT_EQ(heard, 1);
 }

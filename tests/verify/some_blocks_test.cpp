@@ -13,7 +13,6 @@ namespace assay {
 namespace {
 
 Verification checked(const std::string& token) {
-  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-cache").c_str(), 1);
   const Case c = parse_token(token);
   const auto backend = make_vm_backend({"sm_90", 1, 0});
   VerifyOptions options;

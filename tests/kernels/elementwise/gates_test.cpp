@@ -141,7 +141,6 @@ TEST(Gates, HoldForTinyAndHugeInputs) {
 
 /// The founding defect: log decays of a bf16 sigmoid. Every format of w shows it.
 TEST(Gates, ASigmoidRoundedToBf16IsFound) {
-  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-cache").c_str(), 1);
   for (const Dtype gate : kDtypes) {
     Case c = case_of("rwkv7_log_decay.fused@S5", 1, 64, 1, 16, Dtype::bf16, gate);
     const JudgedRun broken = judged_run(c);

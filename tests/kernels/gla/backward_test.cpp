@@ -16,7 +16,6 @@ struct PlantedInGradient {
 };
 
 TEST(GlaGradientDefects, AreFoundInTheGradientsTheyReach) {
-  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-cache").c_str(), 1);
   for (const PlantedInGradient& planted : {PlantedInGradient{"gla.chunk@S2c", "constant:-4", "dq", true},
                                            {"gla.chunk@G1", "mild", "dk", false},
                                            {"gla.chunk@G2", "mild", "dg", false},

@@ -57,7 +57,6 @@ struct Planted {
 };
 
 TEST(GlaChunk, BreaksWithEachKnownDefectAndHoldsWithoutIt) {
-  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-cache").c_str(), 1);
   for (const Planted& planted : {Planted{"gla.chunk@S1", "constant:-89", "o"},
                                  {"gla.chunk@S2a", "constant:-6", "final_state"},
                                  {"gla.chunk@S2b", "constant:-150", "o"}}) {
