@@ -1,6 +1,7 @@
-// Stretches of products by few factors, as sums are rescaled, which are tested before they run: of each factor
-// f the sum s of all |x| that it multiplies. Rounded to nearest, s is no smaller than any |x|, and s |f| no
-// smaller than any |x f|: where it is finite, so is all that comes in and goes out, and nothing need be kept.
+// Stretches of products by few factors, as sums are rescaled, which are tested before they run: of each
+// factor f the sum s of all |x| that it multiplies. Rounded to nearest, s is no smaller than any |x|, and
+// s |f| no smaller than any |x f|: where it is finite, so is all that comes in and goes out, and nothing need
+// be kept.
 #pragma once
 #include <cstdint>
 #include <map>
