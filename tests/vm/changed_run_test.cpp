@@ -189,6 +189,28 @@ TEST(ChangedRun, OnlyBlocksBehindTheWatchedElementsRun) {
   EXPECT_EQ(all->at("o"), (Values{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
+/// The other block's number, of the launch before: as the program is, nobody reads it there.
+TEST(ChangedRun, WatchedBlocksReadWhatOthersLeftBefore) {
+  Program program = in_two_blocks();
+  std::string text = *program.modules[0].ptx, second = text.substr(text.find(".visible"));
+  second.replace(second.find("doubled"), 7, "copied");
+  second.erase(second.find("  mul.rn"), second.find("  st.global") - second.find("  mul.rn"));
+  program.modules[0].ptx = std::make_shared<const std::string>(text + second);
+  program.outputs.push_back({"w", Dtype::fp32, {{"T", 8}}});
+  program.launches[0].arguments[1] = PointerArgument{"w"};
+  program.launches.push_back(
+      {"m", "copied", {2, 1, 1}, {4, 1, 1}, 0, {PointerArgument{"w"}, PointerArgument{"o"}}});
+  Tensor x("x", Dtype::fp32, {{"T", 8}});
+  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i));
+  ChangedRuns runs(program, {{"x", x}}, {});
+  ASSERT_EQ(runs.watch({{"o", 3}}).size(), 1u);
+  const ChangedRuns::Changes next{
+      {1, {{.op = op_of(runs.code(1), "ld.global.f32"), .source = 0, .instead = Instead::next}}}};
+  const auto some = runs.run_watched(next);
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->at("o")[3], 10) << "2 x[4]";
+}
+
 TEST(ChangedRun, WhereEveryBlockIsNeededNoneIsWatched) {
   ChangedRuns runs(two_steps(), two_step_inputs(), {});
   EXPECT_TRUE(runs.watch({{"o", 1}}).empty());

@@ -229,10 +229,11 @@ class ChangingTrace : public PlainTrace {
 
 using Bytes = std::vector<std::vector<std::byte>>;  ///< of all buffers
 
-/// Blocks that run, and what stands in memory before each launch where they alone run, unchanged.
+/// Blocks that run, and what stands in memory after them, unchanged, in the first launch of a run. What
+/// stands there before it all blocks have left: a change may read what the program as it is does not.
 struct ChangedRuns::Part {
   std::vector<std::vector<uint64_t>> blocks;  ///< by launch
-  std::vector<Bytes> kept;                    ///< by launch
+  std::vector<Bytes> after;                   ///< by launch, of the watched blocks
 };
 
 struct ChangedRuns::State {
@@ -245,6 +246,7 @@ struct ChangedRuns::State {
   PreparedProgram prepared;
   std::vector<size_t> first_of;  ///< by launch: the first one of its code
   Part whole, watched;
+  std::vector<Bytes> kept;  ///< what stands in memory before each launch, where all blocks run, unchanged
   std::map<size_t, Worker> workers;  ///< by launch: register files are large, and made once
 
   /// False: trapped.
@@ -302,8 +304,9 @@ ChangedRuns::ChangedRuns(const Program& program, const TensorMap& inputs, const 
   if (bytes > kMostBytes) return;
   executed_.resize(program.launches.size());
   Part whole;
+  std::vector<Bytes> kept;
   for (size_t i = 0; i < program.launches.size(); ++i) {
-    whole.kept.push_back(s.now());
+    kept.push_back(s.now());
     const BlockList blocks = s.prepared.blocks(i);
     std::vector<uint64_t>& all = whole.blocks.emplace_back();
     for (uint64_t turn = 0; turn < blocks.count; ++turn) all.push_back(blocks[turn]);
@@ -321,7 +324,7 @@ ChangedRuns::ChangedRuns(const Program& program, const TensorMap& inputs, const 
   bounded.instruction_budget = kBudgetFactor * longest + kLeastBudget;
   auto first_of = std::move(s.first_of);
   state_ = std::make_unique<State>(program, inputs, bounded);
-  state_->whole = std::move(whole), state_->first_of = std::move(first_of);
+  state_->whole = std::move(whole), state_->kept = std::move(kept), state_->first_of = std::move(first_of);
 }
 
 std::vector<OutputElement> ChangedRuns::watch(const std::vector<OutputElement>& elements) {
@@ -344,10 +347,10 @@ std::vector<OutputElement> ChangedRuns::watch(const std::vector<OutputElement>& 
                         [](const BlockSet& a, const BlockSet& b) { return a.count() < b.count(); });
   if (fewest.count() == 0 || fewest.count() == graph.blocks()) return {};
   for (size_t i = 0; i < launches(); ++i) {
-    s.restore(i == 0 ? s.whole.kept[0] : s.watched.kept.back());
+    s.restore(s.kept[i]);
     PlainTrace plain;
-    if (i > 0 && !s.run(i - 1, fewest.of_launch[i - 1], plain)) return {};
-    s.watched.kept.push_back(s.now());
+    if (!s.run(i, fewest.of_launch[i], plain)) return {};
+    s.watched.after.push_back(s.now());
   }
   s.watched.blocks = fewest.of_launch;
   std::vector<OutputElement> known;
@@ -374,7 +377,7 @@ std::optional<RealOutputs> ChangedRuns::run(const Changes& changes, const Part& 
   if (!can_run_ || changes.empty()) return std::nullopt;
   State& s = *state_;
   const size_t begin = changes.begin()->first;
-  s.restore(part.kept[begin]);
+  s.restore(s.kept[begin]);
   for (size_t i = begin; i < launches(); ++i) {
     const auto here = changes.find(s.first_of[i]);
     bool ended = false;
@@ -388,7 +391,9 @@ std::optional<RealOutputs> ChangedRuns::run(const Changes& changes, const Part& 
     if (!ended) return std::nullopt;
     const bool others = std::any_of(s.first_of.begin() + static_cast<ptrdiff_t>(i) + 1, s.first_of.end(),
                                     [&](size_t first) { return changes.contains(first); });
-    if (!others && i + 1 < launches() && s.stands_as(part.kept[i + 1])) return unchanged_;
+    if (others || i + 1 == launches()) continue;
+    const Bytes* unchanged = &part == &s.whole ? &s.kept[i + 1] : i == begin ? &part.after[i] : nullptr;
+    if (unchanged && s.stands_as(*unchanged)) return unchanged_;
   }
   return outputs();
 }
