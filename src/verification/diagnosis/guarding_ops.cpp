@@ -6,13 +6,22 @@
 
 namespace assay {
 
+namespace {
+
+using Line = std::pair<std::string, int>;
+
+Line line_of(const vm::Code& code, const Locations& locations, size_t at) {
+  const vm::Op& op = code.ops[at];
+  if (op.function < 0 || op.instruction < 0) return {};
+  const SourceLocation where = locations.of(op.function, op.instruction);
+  return {where.file, where.line > 0 ? where.line : -where.ptx_line};  // none: each its own
+}
+
+}  // namespace
+
 std::set<size_t> merely_guarding(const vm::Code& code) {
-  const auto line = [&](size_t at) {
-    const vm::Op& op = code.ops[at];
-    if (op.function < 0 || op.instruction < 0) return std::pair<std::string, int>();
-    const SourceLocation where = location_of(*code.module, op.function, op.instruction);
-    return std::pair(where.file, where.line > 0 ? where.line : -where.ptx_line);  // none: each its own
-  };
+  const Locations locations(*code.module);
+  const auto line = [&](size_t at) { return line_of(code, locations, at); };
   const auto reads = [&](size_t at, vm::Slot slot) {
     const auto all = code.signatures[at].reads;
     return (code.ops[at].guarded && code.ops[at].guard == slot) ||
@@ -52,6 +61,35 @@ std::map<size_t, bool> loop_conditions(const vm::Code& code) {
         conditions[at] = true;
   }
   return conditions;
+}
+
+std::set<size_t> counting(const vm::Code& code) {
+  using vm::Flow;
+  const Locations locations(*code.module);
+  std::map<vm::Slot, std::vector<size_t>> writers;
+  std::vector<size_t> open;
+  std::set<size_t> found;
+  for (size_t at = 0; at < code.ops.size(); ++at) {
+    for (const vm::Use& use : code.signatures[at].writes) writers[use.slot].push_back(at);
+    if (code.signatures[at].flow() == Flow::comparison) open.push_back(at);
+  }
+  while (!open.empty()) {
+    const size_t at = open.back();
+    open.pop_back();
+    for (const vm::Use& use : code.signatures[at].reads) {
+      if (use.slot == vm::no_slot || use.cell == vm::Cell::mask || ptx::is_float(use.type)) continue;
+      const auto made = writers.find(use.slot);
+      if (made == writers.end()) continue;
+      for (const size_t maker : made->second) {
+        const Flow flow = code.signatures[maker].flow();
+        const bool counts = flow == Flow::integer || flow == Flow::copy || flow == Flow::conversion;
+        if (counts && !found.contains(maker) &&
+            line_of(code, locations, maker) == line_of(code, locations, at))
+          found.insert(maker), open.push_back(maker);
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace assay

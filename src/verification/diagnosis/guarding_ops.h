@@ -1,5 +1,5 @@
 // Which predicates do no more than guard the instruction after them, as compilers write a condition; which
-// guards are conditions of loops.
+// guards are conditions of loops, and what counts for them.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -15,5 +15,9 @@ std::set<size_t> merely_guarding(const vm::Code&);
 
 /// Guarded branches that end a loop or go on with it, and whether they end it where they are taken.
 std::map<size_t, bool> loop_conditions(const vm::Code&);
+
+/// Ops behind what an integer comparison of their line takes: what they make is counted, or limits a count. A
+/// loop's variable is all that is moved into its register too.
+std::set<size_t> counting(const vm::Code&);
 
 }  // namespace assay

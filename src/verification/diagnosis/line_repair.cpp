@@ -27,8 +27,8 @@ using Changes = std::map<size_t, std::vector<OpChange>>;
 
 /// How much later it is tried.
 constexpr double kLater[] = {0, 0.05, 0.25, 0.5, 0.75};
-/// Of decisions alone: most slips of a condition are in its bound.
-constexpr double kChoiceLater = 0.1;
+/// Of decisions alone: most slips of a condition are in its bound, which stands in a comparison.
+constexpr double kChoiceLater = 0.1, kCountLater = 0.02;
 /// What mends less is no repair.
 constexpr double kMends = 0.7;
 constexpr double kOfSameLine = 0.03;
@@ -143,6 +143,8 @@ class Search {
     for (Candidate& c : open) {
       c.turn = kLater[c.simplicity] + 1 - c.suspicion;
       if (part_ == Part::decisions && c.simplicity == kChoice) c.turn += kChoiceLater;
+      if (c.simplicity == kBound && runs_.code(c.launch).signatures[c.op].flow() != Flow::comparison)
+        c.turn += kCountLater;
     }
     std::stable_sort(open.begin(), open.end(), by_turn);
     std::map<int, int> of_line;
@@ -201,6 +203,7 @@ class Search {
         known != suspicion_.end() ? known->second : suspicion_[launch] = suspicions(code, executed);
     const std::set<size_t> merely = merely_guarding(code);
     const std::map<size_t, bool> loops = loop_conditions(code);
+    const std::set<size_t> counts = counting(code);
     std::set<int> heads;
     for (const auto& [at, ends] : loops)
       if (const Place& place = place_of(code, code.ops[at]); place.where.line > 0) heads.insert(place.line);
@@ -213,7 +216,8 @@ class Search {
       const Place& place = place_of(code, op);
       const auto loop = loops.find(at);
       const Standing standing{merely.contains(at), loop != loops.end() && !loop->second,
-                              loop != loops.end() && loop->second, heads.contains(place.line)};
+                              loop != loops.end() && loop->second,
+                              heads.contains(place.line) && counts.contains(at)};
       for (const auto& [change, simplicity] : ways_of(code, op, executed, place.floats, standing)) {
         if (!is_wanted(simplicity)) continue;
         const Key key{place.chain, place.opcode, static_cast<int>(change.of), change.source,

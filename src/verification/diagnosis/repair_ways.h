@@ -27,7 +27,7 @@ struct Standing {
   bool merely_guards = false;  ///< what it makes
   bool goes_on = false;        ///< it goes on with a loop where its guard holds,
   bool ends = false;           ///< or ends one: without end it mends nothing
-  bool heads_loop = false;     ///< it stands where a loop begins and ends
+  bool heads_loop = false;     ///< it counts where a loop begins and ends
 };
 
 /// Ways to change one op, without other registers. `floats`: they may be wrong.
