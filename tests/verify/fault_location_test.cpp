@@ -145,6 +145,15 @@ TEST(FaultLocation, WhereOnlyTheChecksHaveAFindingTheBarrierAndTheAccessesAreNam
   EXPECT_EQ(named_in("kernels/device/operand.cuh", v), (std::vector<int>{31, 28}));
 }
 
+/// The mask of the initial state is made for other axes than the read has, in the statement before it.
+TEST(FaultLocation, OfARunThatLeavesItsTensorsWhatShouldHaveKeptItInIsNamed) {
+  const Verification v = located("rwkv6.fused_recurrent@H3/B1/T0/H1/K1/V2/bf16/g-fp32/none/v-ones/s1/h0");
+  ASSERT_TRUE(v.trap);
+  EXPECT_EQ(v.trap->where.line, 170);
+  EXPECT_LE(v.lines.size(), 2);
+  EXPECT_TRUE(line_of(v, "kernels/device/recurrent.cuh", 169));
+}
+
 /// Of a run of some blocks nothing but what the checks say is known.
 TEST(FaultLocation, OfSomeBlocksTheLinesOfTheChecksAreNamed) {
   const Verification v = located(

@@ -1,36 +1,18 @@
 #include "src/verification/diagnosis/address_maker.h"
 
-#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "src/base/vm/signature.h"
+#include "src/verification/diagnosis/definitions.h"
 
 namespace assay {
 namespace {
 
 /// Enough for an index of several terms, scaled and added to a base.
 constexpr int kSteps = 12;
-
-using Definitions = std::unordered_map<int32_t, std::vector<int32_t>>;  ///< by register, ascending
-
-Definitions definitions_of(const ptx::Function& f, int32_t end) {
-  Definitions all;
-  for (int32_t i = 0; i < end; ++i)
-    for (const int32_t reg : vm::signature_of(f.body[static_cast<size_t>(i)]).writes) all[reg].push_back(i);
-  return all;
-}
-
-int32_t last_before(const Definitions& all, int32_t reg, int32_t at) {
-  const auto known = all.find(reg);
-  if (known == all.end()) return -1;
-  const auto next = std::lower_bound(known->second.begin(), known->second.end(), at);
-  return next == known->second.begin() ? -1 : *std::prev(next);
-}
 
 void collect(const ptx::Operand& o, bool addresses, std::vector<int32_t>& registers) {
   if (o.reg >= 0 && (o.kind == ptx::Operand::Kind::address) == addresses) registers.push_back(o.reg);
@@ -61,7 +43,7 @@ std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t functi
   const ptx::Function& f = module.functions[static_cast<size_t>(function)];
   const SourceLocation here = innermost(location_of(module, function, instruction));
   const SourceRange own = source.statement_around(here);
-  const Definitions definitions = definitions_of(f, instruction);
+  const Definitions definitions(f);
   std::set<int32_t> level{instruction}, seen;
   int32_t nearest = -1;
   int least = INT_MAX;
@@ -72,7 +54,7 @@ std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t functi
       for (const ptx::Operand& operand : f.body[static_cast<size_t>(at)].operands)
         collect(operand, at == instruction, registers);
       for (const int32_t reg : registers) {
-        const int32_t made = last_before(definitions, reg, at);
+        const int32_t made = definitions.last_before(reg, at);
         if (made < 0 || !seen.insert(made).second) continue;
         if (f.body[static_cast<size_t>(made)].form.operation == ptx::Operation::ld) continue;
         next.insert(made);

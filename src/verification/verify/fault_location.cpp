@@ -11,6 +11,7 @@
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/verification/diagnosis/deciding_statements.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
 #include "src/verification/diagnosis/line_repair.h"
@@ -407,6 +408,33 @@ void add_missing_stores(const CheckReport& report, const Program& program, const
   }
 }
 
+/// Behind an access that goes wrong, or that another races with: statements without which it would not be
+/// made.
+void add_deciding(const Program& program, const SourceLocation& access, const SourceText& source,
+                  std::vector<SuspectLine>& lines) {
+  if (lines.size() >= kLinesSaid) return;
+  for (const ChainLink& link : deciding_statements(program, access, source))
+    if (const SuspectLine line{link, fmt::format("it decides whether {} is reached", place_of(access))};
+        !holds(lines, line))
+      lines.push_back(line);
+}
+
+/// Of a run that ended out of bounds, beside where it did: where an index wrapped, and what should have kept
+/// the thread from there.
+void put_trapped(const Program& program, Verification& v) {
+  if (v.trap->kind != TrapKind::out_of_bounds || !v.lines.empty()) return;
+  const SourceText source(program.name);
+  std::vector<SuspectLine> lines{{{v.trap->where, "", source.line(v.trap->where)}, v.trap->message}};
+  if (v.checks)
+    for (const CheckFinding& finding : v.checks->findings)
+      if (const SuspectLine line{{finding.at.where, "", source.line(finding.at.where)}, finding.message};
+          finding.kind == CheckKind::index_wrap && finding.at.where.line > 0 && !holds(lines, line))
+        lines.push_back(line);
+  add_deciding(program, v.trap->where, source, lines);
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
+  v.lines.assign(lines.begin() + 1, lines.end());
+}
+
 /// Where checks say what is wrong: barriers of a warp that would have to be the block's, and the places of
 /// the findings; before all others.
 void put_checked_first(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
@@ -435,6 +463,7 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
   }
   if (lines.empty()) add_missing_stores(*report, program, inputs, machine, lines);
   for (const SuspectLine& line : v.lines) add(line);
+  for (const CheckFinding& finding : report->findings) add_deciding(program, finding.at.where, source, lines);
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
   if (!lines.empty()) v.lines = std::move(lines);
 }
@@ -447,6 +476,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   if (options.meaning_seconds <= 0) return;
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
+  if (v.trap) put_trapped(program, v);
   if (is_checks_own(v)) put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
   if (!v.case_.blocks.empty() || !is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
