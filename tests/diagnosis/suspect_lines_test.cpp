@@ -99,6 +99,34 @@ TEST(SuspectLines, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(suspects_of(right, right).empty());
 }
 
+/// Two values, each read by three steps: two numbers make six elements right, which is no chance; six
+/// products do too.
+TEST(SuspectLines, AValueThatIsReadSeveralTimesIsOne) {
+  const std::string read =
+      "  and.b32 %i, %t, 1;\n  mul.wide.s32 %off, %i, 4;\n  ld.param.u64 %base, [py];\n"
+      "  add.s64 %base, %base, %off;\n  ld.global.f32 %f1, [%base];\n";
+  const std::string product = "  mul.rn.f32 %r, %f1, %x;\n  add.rn.f32 %q, %x, %y;";
+  const std::vector<SuspectLine> suspects =
+      suspects_of(read + product, read +
+                                      "  setp.eq.s32 %at, %i, 0;\n  selp.f32 %f2, 0f40000000, 0f40400000, "
+                                      "%at;\n  mul.rn.f32 %f1, %f1, %f2;\n" +
+                                      product);
+  ASSERT_EQ(place_of("ld.global.f32 %f1", suspects), 1U);
+  EXPECT_EQ(suspects[0].reason, "2 of its 2 values changed make all wrong elements right");
+}
+
+/// x y + x for x y: what the last sum takes should have gone past the one before it.
+TEST(SuspectLines, WhatStandsBetweenAValueAndWhereItIsWantedIsNamed) {
+  const std::string before = "  mul.rn.f32 %f1, %x, %y;\n  sub.rn.f32 %f3, %y, %y;\n",
+                    after = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects =
+      all_suspects_of(before + "  add.rn.f32 %f2, %f1, %x;\n  add.rn.f32 %r, %f2, %f3;\n" + after,
+                      before + "  add.rn.f32 %r, %f1, %f3;\n" + after);
+  ASSERT_EQ(place_of("add.rn.f32 %r", suspects.related), 1U);
+  ASSERT_EQ(suspects.superfluous.size(), 1);
+  EXPECT_EQ(place_of("add.rn.f32 %f2", suspects.superfluous), 1U);
+}
+
 /// x[0] for x[5 - t]: with that in its place the read is right, and the product with no value that there is.
 TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst) {
   const std::string sum = "  add.rn.f32 %q, %x, %y;";

@@ -1,9 +1,11 @@
 #include "src/verification/diagnosis/explained_line.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
 namespace {
@@ -43,53 +45,108 @@ bool WrongElements::scaled(ExplainedLine& line) const {
   return true;
 }
 
-/// The instance whose change explains most of what is left, and so on. What is left has no part along those
-/// that were taken, so that of the others only the size of what is not along those is kept.
-void WrongElements::explain_by_instances(ExplainedLine& line) const {
+/// Instances that change together.
+struct WrongElements::Groups {
+  std::vector<uint32_t> members;
+  std::vector<size_t> first{0};  ///< of each, and the end
+  size_t size() const { return first.size() - 1; }
+  template <class Visit>
+  void each(size_t group, Visit visit) const {
+    for (size_t i = first[group]; i < first[group + 1]; ++i) visit(members[i]);
+  }
+};
+
+WrongElements::Groups WrongElements::by_value(const ExplainedLine& line) const {
+  Groups groups;
+  groups.members = line.instances;
+  std::stable_sort(groups.members.begin(), groups.members.end(),
+                   [&](uint32_t a, uint32_t b) { return numbers[a] < numbers[b]; });
+  for (size_t i = 1; i <= groups.members.size(); ++i)
+    if (i == groups.members.size() || numbers[groups.members[i]] != numbers[groups.members[i - 1]])
+      groups.first.push_back(i);
+  return groups;
+}
+
+/// What is left has no part along those that were taken, so that of the others only the size of what is not
+/// along those is kept.
+void WrongElements::explain_by(const Groups& groups, ExplainedLine& line) const {
   constexpr double kDependent = 1e-12;
   std::vector<double> left = lacking;
   const double whole = product(lacking, lacking);
   std::vector<std::vector<double>> basis;
   std::vector<double> sizes, squares;
-  for (const uint32_t n : line.instances) squares.push_back(slopes.square(n));
+  const auto column = [&](size_t group) {
+    std::vector<double> all(lacking.size());
+    groups.each(group, [&](uint32_t n) {
+      for (size_t i = slopes.first[n]; i < slopes.first[n + 1]; ++i)
+        all[slopes.element[i]] += slopes.slope[i];
+    });
+    return all;
+  };
+  const auto times = [&](size_t group, const std::vector<double>& by_element) {
+    double sum = 0;
+    groups.each(group, [&](uint32_t n) { sum += slopes.times(n, by_element); });
+    return sum;
+  };
+  for (size_t c = 0; c < groups.size(); ++c) {
+    const bool alone = groups.first[c + 1] - groups.first[c] == 1;
+    const std::vector<double> all = alone ? std::vector<double>() : column(c);
+    squares.push_back(alone ? slopes.square(groups.members[groups.first[c]]) : product(all, all));
+  }
   sizes = squares;
-  line.left = 1, line.changes = 0, line.reached.clear(), line.changed.clear();
+  line.left = 1, line.changes = 0, line.values = groups.size();
+  line.reached.clear(), line.changed.clear(), line.moves.clear();
   while (line.changes < kMostChanges && line.left >= kLeftWhereExplained) {
     size_t best = SIZE_MAX;
     double most = 0;
     for (size_t c = 0; c < sizes.size(); ++c) {
       if (sizes[c] <= kDependent * squares[c]) continue;
-      const double along = slopes.times(line.instances[c], left);
+      const double along = times(c, left);
       if (along * along / sizes[c] > most) most = along * along / sizes[c], best = c;
     }
     if (best == SIZE_MAX || most < 1e-12 * whole) return;
-    std::vector<double> direction = slopes.column(line.instances[best], lacking.size());
+    line.moves.push_back(column(best));
+    std::vector<double> direction = line.moves.back();
     for (const std::vector<double>& known : basis) subtract(direction, product(direction, known), known);
     const double size = std::sqrt(product(direction, direction));
     for (double& x : direction) x /= size;
     subtract(left, product(left, direction), direction);
     for (size_t c = 0; c < sizes.size(); ++c) {
-      const double along = slopes.times(line.instances[c], direction);
+      const double along = times(c, direction);
       sizes[c] -= along * along;
     }
     sizes[best] = 0;
     basis.push_back(std::move(direction));
     ++line.changes;
-    line.changed.push_back(line.instances[best]);
-    note_reached(line, line.instances[best]);
+    line.changed.push_back(groups.members[groups.first[best]]);
+    groups.each(best, [&](uint32_t n) { note_reached(line, n); });
     line.left = std::sqrt(product(left, left) / whole);
   }
 }
 
+void WrongElements::explain_by_values(ExplainedLine& line) const {
+  Groups apart;
+  apart.members = line.instances;
+  for (size_t i = 1; i <= line.instances.size(); ++i) apart.first.push_back(i);
+  explain_by(apart, line);
+  if (line.left < kLeftWhereExplained && bits_of(line) >= thresholds::kBitsNeeded) return;
+  const Groups together = by_value(line);
+  if (together.size() == line.instances.size()) return;
+  ExplainedLine other = line;
+  explain_by(together, other);
+  if (other.left < kLeftWhereExplained) line = std::move(other);
+}
+
 void WrongElements::explain(ExplainedLine& line) const {
-  if (!scaled(line)) explain_by_instances(line);
+  if (!scaled(line)) explain_by_values(line);
 }
 
 /// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
 /// changes move, beyond as many as they are, agrees to kLeftWhereExplained; and which values were changed
 /// was chosen.
 double bits_of(const ExplainedLine& line) {
-  const auto n = static_cast<double>(line.instances.size()), k = static_cast<double>(line.changes);
+  const auto n = static_cast<double>(std::max(line.values, line.changes)),
+             k = static_cast<double>(line.changes);
   const double choices =
       line.factor != 0 ? 0
                        : (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);

@@ -35,13 +35,17 @@ struct ExplainedLine {
   uint32_t nearest = UINT32_MAX;    ///< of its instances the least place in a slice, the output's being 0
   bool reads_only = true;           ///< from inputs
 
-  size_t changes = 0;             ///< fewest instances that were found to explain what is lacking
-  double factor = 0;              ///< where all of them times this do; else 0
-  double left = 1;                ///< of what is lacking, what no change explains
-  std::vector<uint32_t> changed;  ///< those instances
-  std::set<uint16_t> reached;     ///< elements that what is changed moves
+  size_t changes = 0;                      ///< fewest values that were found to explain what is lacking
+  size_t values = 0;                       ///< among so many; instances that are the same value count once
+  double factor = 0;                       ///< where all of them times this do; else 0
+  double left = 1;                         ///< of what is lacking, what no change explains
+  std::vector<uint32_t> changed;           ///< those values, each as one of its instances
+  std::vector<std::vector<double>> moves;  ///< and how the elements move with it
+  std::set<uint16_t> reached;              ///< elements that what is changed moves
   bool displaced =
       false;  ///< what they would have to be are other values of the line, or of the input it reads
+  std::optional<uint32_t>
+      superfluous;  ///< where `related` is a value that it is made of, what stands between
   std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
 };
 
@@ -50,14 +54,19 @@ struct WrongElements {
   const vm::ValueSlice& slice;
   const ElementSlopes& slopes;
   const std::vector<double>& lacking;
+  const std::vector<uint32_t>& numbers;  ///< value_numbers of the slice
 
   /// All values of the line times one number, or the fewest that were found.
   void explain(ExplainedLine&) const;
-  /// The instance whose change explains most of what is left, and so on.
-  void explain_by_instances(ExplainedLine&) const;
+  /// The instance whose change explains most of what is left, and so on; where that is none, or no wonder,
+  /// those that are the same value together.
+  void explain_by_values(ExplainedLine&) const;
 
  private:
+  struct Groups;
   bool scaled(ExplainedLine&) const;
+  Groups by_value(const ExplainedLine&) const;
+  void explain_by(const Groups&, ExplainedLine&) const;
   void note_reached(ExplainedLine&, uint32_t instance) const;
 };
 

@@ -104,7 +104,7 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
                                                          uint16_t element) const {
   struct Sum {
     size_t instances = 0, apart = 0;
-    uint32_t maker = 0;
+    uint32_t maker = 0, user = 0;
     std::array<double, kAllHows.size()> by_how{};
   };
   std::map<std::pair<size_t, bool>, Sum> sums;
@@ -115,7 +115,8 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
       if (++count > kMostOfElement) return {};
       for (const Near& other : near(n)) {
         Sum& sum = sums[{other.statement, other.after}];
-        ++sum.instances, sum.apart = std::max(sum.apart, other.apart), sum.maker = other.instance;
+        ++sum.instances, sum.apart = std::max(sum.apart, other.apart), sum.maker = other.instance,
+                         sum.user = n;
         for (size_t how = 0; how < kAllHows.size(); ++how)
           sum.by_how[how] += slopes_.slope[i] * change_of(kAllHows[how], number_of(slice_, n),
                                                           number_of(slice_, other.instance));
@@ -126,7 +127,7 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
     for (size_t how = 0; how < kAllHows.size(); ++how)
       if (sum.instances == count &&
           std::fabs(sum.by_how[how] - lacking_[element]) <= kFits * std::fabs(lacking_[element]))
-        fit.push_back({other.first, other.second, {kAllHows[how], sum.maker, sum.apart, ""}});
+        fit.push_back({other.first, other.second, {kAllHows[how], sum.maker, sum.user, sum.apart, ""}});
   std::stable_sort(fit.begin(), fit.end(),
                    [](const Tried& a, const Tried& b) { return a.related.apart < b.related.apart; });
   return fit;

@@ -14,7 +14,8 @@ namespace assay {
 
 struct RelatedValue {
   enum class How : uint8_t { plus, minus, times, divided, instead } how = How::plus;
-  uint32_t maker = 0;    ///< an instance that makes such a value
+  uint32_t maker = 0;    ///< an instance that makes such a value,
+  uint32_t user = 0;     ///< for this one
   size_t apart = 0;      ///< statements between them
   std::string sentence;  ///< for the reader, by whoever knows the lines
 };

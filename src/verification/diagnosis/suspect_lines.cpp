@@ -16,6 +16,7 @@
 #include "src/verification/diagnosis/required_values.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/diagnosis/value_numbers.h"
 
 namespace assay {
 namespace {
@@ -32,8 +33,8 @@ constexpr size_t kLinesNamed = 8;
 constexpr size_t kOfMoves = 2;
 /// Of a slice that would be larger, few elements tell. All of them take so many times the time of these, most
 /// of what they are made of being the same.
-constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 4;
-constexpr double kAllOfFew = 4;
+constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 10;
+constexpr double kAllOfFew = 2.5;
 /// A line that so many calls have in them is of a function that many statements share.
 constexpr size_t kShared = 4;
 /// Where a line explains nothing something else of it may still be wrong.
@@ -100,12 +101,10 @@ bool is_displaced(const Line& line, const WrongElements& behind, const std::vect
   for (const uint32_t n : line.instances) by_operation[operation_of(behind.slice, n)].instances.push_back(n);
   return std::any_of(by_operation.begin(), by_operation.end(), [&](auto& group) {
     Line& alone = group.second;
-    behind.explain_by_instances(alone);
+    behind.explain_by_values(alone);
     if (!(alone.left < kLeftWhereExplained)) return false;
-    std::vector<std::vector<double>> made;
-    for (const uint32_t n : alone.changed) made.push_back(behind.slopes.column(n, behind.lacking.size()));
     std::vector<const std::vector<double>*> columns;
-    for (const std::vector<double>& column : made) columns.push_back(&column);
+    for (const std::vector<double>& column : alone.moves) columns.push_back(&column);
     const std::optional<std::vector<double>> changes = changes_needed(columns, behind.lacking);
     if (!changes) return false;
     std::vector<double> now, pool;
@@ -149,14 +148,14 @@ std::optional<SuspectLine> addressing(const Line& line, const SourceText& source
   if (!maker) return std::nullopt;
   return SuspectLine{std::move(*maker),
                      fmt::format("makes an address of line {}, where {} of {} values would have to be others",
-                                 line.at.where.line, line.changes, line.instances.size())};
+                                 line.at.where.line, line.changes, line.values)};
 }
 
 std::string reason_of(const Line& line) {
   if (line.related) return line.related->sentence;
   if (line.displaced)
     return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
-                       line.changes, line.instances.size());
+                       line.changes, line.values);
   if (line.factor != 0 && std::fabs(line.factor) < kLeftWhereExplained)
     return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
@@ -164,9 +163,9 @@ std::string reason_of(const Line& line) {
   const bool one = line.changes == 1;
   if (line.left < kLeftWhereExplained)
     return fmt::format("{} of its {} values changed make{} all wrong elements right", line.changes,
-                       line.instances.size(), one ? "s" : "");
+                       line.values, one ? "s" : "");
   return fmt::format("{} of its {} values changed explain{} {:.0f} % of the errors", line.changes,
-                     line.instances.size(), one ? "s" : "", 100 * (1 - line.left * line.left));
+                     line.values, one ? "s" : "", 100 * (1 - line.left * line.left));
 }
 
 class Lines {
@@ -308,6 +307,26 @@ class SiteCounts {
   std::vector<Behind> behind_;
 };
 
+/// Between an instance and a value that it is made of and that should be there in its place: what first makes
+/// something else of it.
+std::optional<uint32_t> between(const vm::ValueSlice& slice, uint32_t user, uint32_t maker) {
+  constexpr size_t kMostFollowed = 4096;
+  std::map<uint32_t, uint32_t> taken_by{{user, user}};
+  std::vector<uint32_t> open{user};
+  for (size_t next = 0; next < open.size() && next < kMostFollowed && !taken_by.contains(maker); ++next) {
+    const vm::SliceInstance& i = slice.instances[open[next]];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (const auto made = static_cast<uint32_t>(slice.operands[o].made_by);
+          slice.operands[o].made_by >= 0 && taken_by.try_emplace(made, open[next]).second)
+        open.push_back(made);
+  }
+  if (user == maker || !taken_by.contains(maker)) return std::nullopt;
+  for (uint32_t at = taken_by.at(maker); at != user; at = taken_by.at(at))
+    if (slice.instances[at].flow == vm::Flow::arithmetic || slice.instances[at].flow == vm::Flow::matrix)
+      return at;
+  return std::nullopt;
+}
+
 /// Of lines that can explain what is lacking: is it another value that their threads hold?
 template <class Late>
 void relate(Lines& lines, const WrongElements& behind, Late late) {
@@ -328,6 +347,8 @@ void relate(Lines& lines, const WrongElements& behind, Late late) {
     for (const auto& [statement, instances] : by_statement) {
       std::optional<RelatedValue> found = values.find(instances);
       if (!found || (line.related && line.related->apart <= found->apart)) continue;
+      if (found->how == RelatedValue::How::instead)
+        line.superfluous = between(behind.slice, found->user, found->maker);
       found->sentence = sentence_of(*found, lines.all[lines.of_instance()[found->maker]].at.where);
       line.related = std::move(found);
     }
@@ -404,6 +425,13 @@ void name_lines(const std::vector<const Line*>& order, const Lines& lines, const
     if (suspects.size() == 1)
       if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
     if (line->related) result.related.push_back({line->at, reason_of(*line)});
+    if (line->related && line->superfluous && result.superfluous.empty())
+      if (const size_t at = lines.of_instance()[*line->superfluous];
+          at != SIZE_MAX && !lines.all[at].of_compiler)
+        result.superfluous.push_back(
+            {lines.all[at].at,
+             fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
+                         line->at.where.line)});
     if (!line->displaced) continue;
     if (result.displaced.empty())
       if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
@@ -437,7 +465,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   result.behind = counts.all();
   const bool plain = values == Values::telling;
   Lines lines(slice, slopes, source, plain);
-  const WrongElements behind{slice, slopes, lacking};
+  const std::vector<uint32_t> numbers = value_numbers(slice);
+  const WrongElements behind{slice, slopes, lacking, numbers};
   for (Line& line : lines.all)
     if (!late()) behind.explain(line);
   for (const auto& [site, line] : lines.of_site())

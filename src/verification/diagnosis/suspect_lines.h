@@ -31,8 +31,9 @@ struct Behind {
 };
 
 struct SuspectLines {
-  std::vector<SuspectLine> likeliest;  ///< eight
-  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> likeliest;    ///< eight
+  std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong

@@ -218,9 +218,10 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
 struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
-  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
-  std::vector<SuspectLine> displaced;  ///< of them: the right values are elsewhere, or at another step
-  std::vector<SuspectLine> addressed;  ///< what says where the first of these reads
+  std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
+  std::vector<SuspectLine> displaced;    ///< of them: the right values are elsewhere, or at another step
+  std::vector<SuspectLine> addressed;    ///< what says where the first of these reads
   std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
   std::map<std::string, SuspectLine> reads;  ///< that takes it from its tensor
 };
@@ -233,6 +234,7 @@ Located located(const TellingCase& told, const vm::MachineOptions& machine, doub
   return {in_words(repairs, suspects, told.judged_elements()),
           suspects.likeliest,
           suspects.related,
+          suspects.superfluous,
           suspects.displaced,
           suspects.addressed,
           suspects.alone,
@@ -278,6 +280,7 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
   Located found{in_words(repairs, suspects, plain->judged_elements()),
                 suspects.likeliest,
                 suspects.related,
+                suspects.superfluous,
                 suspects.displaced,
                 suspects.addressed,
                 suspects.alone,
@@ -289,8 +292,8 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &found.related, &found.displaced, &found.addressed, &repaired.whole,
-        &repaired.partial, &repaired.used, &repaired.decided, &repaired.made}) {
+       {&found.suspects, &found.related, &found.superfluous, &found.displaced, &found.addressed,
+        &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
@@ -374,6 +377,8 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     if (!of || (of->related.empty() && of->displaced.empty())) continue;
     const SuspectLine& line = of->related.empty() ? of->displaced.front() : of->related.front();
     put_at(line, decided ? 1 : 0, v.lines);
+    if (!of->related.empty() && !of->superfluous.empty())
+      put_at(of->superfluous.front(), decided ? 1 : 0, v.lines);
     if (!of->addressed.empty() && same_place(line, of->displaced.front()))
       put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
   }
