@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "kernels/embedded.h"
 #include "kernels/packed_group.h"
@@ -19,13 +20,23 @@ std::string text_of(const EmbeddedFile& file) {
   return *std::move(text);
 }
 
+/// By module name; null where there is none.
+const EmbeddedFile* module_named(const std::string& name) {
+  static const auto files = [] {
+    std::unordered_map<std::string_view, const EmbeddedFile*> result;
+    for (const EmbeddedFile* file = embedded_ptx; file->name; ++file) result.emplace(file->name, file);
+    return result;
+  }();
+  const auto found = files.find(name);
+  return found == files.end() ? nullptr : found->second;
+}
+
 /// The text by module name, inflated or compiled when first asked for.
 std::shared_ptr<const std::string> text_of(const std::string& name) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<const std::string>> texts;
-  const EmbeddedFile* file = embedded_ptx;
-  while (file->name && file->name != name) ++file;
-  if (!file->name) throw std::logic_error("no module " + name);
+  const EmbeddedFile* const file = module_named(name);
+  if (!file) throw std::logic_error("no module " + name);
   {
     const std::scoped_lock lock(mutex);
     std::shared_ptr<const std::string>& text = texts[name];

@@ -217,7 +217,11 @@ Tensor draw_on_demand(const SizedArgument& argument, const ResolvedCase& r) {
   return tensor;
 }
 
-TensorMap draw_inputs(const ResolvedCase& r, int threads) {
+namespace {
+
+/// Those of the inputs that are wanted.
+template <typename Wanted>
+TensorMap drawn(const ResolvedCase& r, int threads, Wanted wanted) {
   const Case& c = r.case_;
   // A run of some blocks may have more tokens than there is memory for.
   const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
@@ -225,8 +229,27 @@ TensorMap draw_inputs(const ResolvedCase& r, int threads) {
   const int64_t held = largest_held(r);
   TensorMap inputs;
   for (const SizedArgument& input : r.inputs)
-    inputs.emplace(input.spec.name, draw_argument(input, r, tokens, held, threads));
+    if (wanted(input.spec))
+      inputs.emplace(input.spec.name, draw_argument(input, r, tokens, held, threads));
   for (const Override& override : r.overrides) apply_override(override, inputs);
+  return inputs;
+}
+
+}  // namespace
+
+TensorMap draw_inputs(const ResolvedCase& r, int threads) {
+  return drawn(r, threads, [](const ArgumentSpec&) { return true; });
+}
+
+TensorMap draw_limited_inputs(const ResolvedCase& r) {
+  return drawn(r, 1, [&](const ArgumentSpec& spec) {
+    return !r.overrides.empty() || spec.role == Role::log_decay || spec.role == Role::rate;
+  });
+}
+
+TensorMap inputs_without_values(const ResolvedCase& r) {
+  TensorMap inputs;
+  for (const SizedArgument& input : r.inputs) inputs.emplace(input.spec.name, input.shape);
   return inputs;
 }
 

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/case.h"
+#include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
+#include "src/case/values.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {
@@ -97,6 +100,41 @@ TEST(Draw, PackedSequencesAreDrawnAsTheBatchesTheyWouldBe) {
     }
   }
   EXPECT_EQ(inputs.at("initial_state").axes[0].size, 3);
+}
+
+TEST(Draw, DecaysAndRatesAloneMayLieOutsideADomain) {
+  for (const Operator& op : operators())
+    for (const ValueKind& kind : value_kinds())
+      for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
+        Case c = small();
+        c.kernel = std::string(op.name) + ".test", c.dtype = c.gate_dtype = dtype;
+        c.values = kind.name, c.decay = "none", c.M = usual_slots(op);
+        c.direction = Direction::both, c.final_state_gradient = true;
+        const ResolvedCase resolved = resolve_unchecked(c, op);
+        const TensorMap all = draw_inputs(resolved), limited = draw_limited_inputs(resolved);
+        TensorMap others = all;
+        for (const auto& [name, drawn] : limited) {
+          EXPECT_EQ(drawn.data, all.at(name).data) << name;
+          others.erase(name);
+        }
+        for (const DomainFault& fault : outside_domain(op, others))
+          ADD_FAILURE() << token_of(c) << ": " << describe(fault);
+        const TensorMap shapes = inputs_without_values(resolved);
+        EXPECT_EQ(shapes.size(), all.size());
+        for (const SizedArgument& input : resolved.inputs) {
+          const Role role = input.spec.role;
+          EXPECT_EQ(limited.contains(input.shape.name), role == Role::log_decay || role == Role::rate);
+          EXPECT_EQ(shapes.at(input.shape.name).shape_text(), all.at(input.shape.name).shape_text());
+          EXPECT_TRUE(shapes.at(input.shape.name).data.empty());
+        }
+      }
+}
+
+TEST(Draw, OfChangedElementsAllMayLieOutsideADomain) {
+  Case c = small();
+  c.overrides = {"k[1,3,0,2]=inf"};
+  const ResolvedCase resolved = resolve_unchecked(c, gated_operator());
+  EXPECT_EQ(digest(draw_limited_inputs(resolved)), digest(draw_inputs(resolved)));
 }
 
 TEST(Draw, OverridesChangeOneElementRoundedToItsFormat) {

@@ -15,14 +15,14 @@
 namespace assay {
 namespace {
 
-MutationRun run(int64_t mutants, uint64_t seed, int jobs) {
+MutationRun run(const Kernel& kernel, int64_t mutants, uint64_t seed, int jobs) {
   MutateOptions options;
   options.mutants = mutants;
   options.seed = seed;
   options.jobs = jobs;
   options.drawn = 12;
   options.directions = {Direction::forward};
-  return mutate(subject(), options, [](const MutationProgress&) {});
+  return mutate(kernel, options, [](const MutationProgress&) {});
 }
 
 nlohmann::json without_seconds(const MutationRun& run) {
@@ -32,8 +32,8 @@ nlohmann::json without_seconds(const MutationRun& run) {
 }
 
 TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
-  const MutationRun one = run(45, 3, 1);
-  EXPECT_EQ(without_seconds(one), without_seconds(run(45, 3, 3)));
+  const MutationRun one = run(subject(), 45, 3, 1);
+  EXPECT_EQ(without_seconds(one), without_seconds(run(subject(), 45, 3, 3)));
   EXPECT_EQ(one.mutants.size(), 45u);
   EXPECT_EQ(count_of(one, MutantOutcome::killed) + count_of(one, MutantOutcome::within_bound) +
                 count_of(one, MutantOutcome::equivalent) + count_of(one, MutantOutcome::survived),
@@ -62,26 +62,26 @@ TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
     };
   };
   for (const int64_t at : {13, 42})
-    EXPECT_THROW(mutate(subject(), options(path), ending_at(at)), std::runtime_error);
+    EXPECT_THROW(mutate(narrow_subject(), options(path), ending_at(at)), std::runtime_error);
   int64_t told = 0;
-  const MutationRun again =
-      mutate(subject(), options(path), [&](const MutationProgress& p) { told += p.doing == "mutants"; });
+  const MutationRun again = mutate(narrow_subject(), options(path),
+                                   [&](const MutationProgress& p) { told += p.doing == "mutants"; });
   EXPECT_GE(told, 45);
-  EXPECT_EQ(without_seconds(again), without_seconds(run(45, 3, 1)));
+  EXPECT_EQ(without_seconds(again), without_seconds(run(narrow_subject(), 45, 3, 1)));
   MutateOptions other = options(path);
   other.seed = 4;
-  EXPECT_THROW(mutate(subject(), other, [](const MutationProgress&) {}), BadInput);
+  EXPECT_THROW(mutate(narrow_subject(), other, [](const MutationProgress&) {}), BadInput);
   std::filesystem::remove(path);
 }
 
 TEST(Mutate, TriesThoseOfAnEarlierRunAgain) {
-  const MutationRun one = run(45, 3, 2);
+  const MutationRun one = run(narrow_subject(), 45, 3, 2);
   MutateOptions options;
   options.mutants = 1;  // as many as are named, whatever is asked for
   options.seed = 3, options.jobs = 2, options.drawn = 12;
   options.directions = {Direction::forward};
   for (const Mutant& m : {one.mutants[2], one.mutants[30]}) options.again.emplace(m.id, m.original);
-  const auto again = [&] { return mutate(subject(), options, [](const MutationProgress&) {}); };
+  const auto again = [&] { return mutate(narrow_subject(), options, [](const MutationProgress&) {}); };
   const MutationRun two = again();
   ASSERT_EQ(two.mutants.size(), 2u);
   EXPECT_EQ(two.asked, 2);

@@ -11,6 +11,16 @@ inline const Kernel& subject() {
   return find_kernel("hgrn.fused_recurrent");
 }
 
+/// The same of one pair of formats: a third of its cases.
+inline const Kernel& narrow_subject() {
+  static const Kernel narrow = [] {
+    Kernel kernel = subject();
+    kernel.limits.dtypes = {Dtype::bf16}, kernel.limits.gate_dtypes = {Dtype::fp32};
+    return kernel;
+  }();
+  return narrow;
+}
+
 inline MutationCase small_case(const std::string& values = "normal") {
   Case c;
   c.kernel = subject().name;

@@ -10,6 +10,7 @@
 #include "fuzz/generator.h"
 #include "kernels/claim.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/draw_on_demand.h"
 #include "src/case/random.h"
 #include "src/verification/verify/acceptance.h"
 
@@ -70,9 +71,8 @@ void fit(Case& c, const Kernel& kernel, const Operator& op) {
 bool is_taken(const Case& c, const Kernel& kernel) {
   try {
     const ResolvedCase resolved = accepted(c, kernel);
-    const TensorMap inputs = draw_inputs(resolved);
-    if (!domain_faults(inputs, kernel, *resolved.op).empty()) return false;
-    program_of(kernel, resolved, inputs);
+    if (!domain_faults(draw_limited_inputs(resolved), kernel, *resolved.op).empty()) return false;
+    program_of(kernel, resolved, inputs_without_values(resolved));
     return true;
   } catch (const BadInput&) {
     return false;
@@ -129,7 +129,7 @@ std::set<std::string> modules_of(const Kernel& kernel, Case c) {
   fit(c, kernel, op);
   if (!make_acceptable(c, kernel)) return modules;
   const ResolvedCase resolved = resolve_unchecked(c, op);
-  for (const Module& module : program_of(kernel, resolved, draw_inputs(resolved)).modules)
+  for (const Module& module : program_of(kernel, resolved, inputs_without_values(resolved)).modules)
     modules.insert(module.name);
   return modules;
 }

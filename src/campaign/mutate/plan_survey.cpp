@@ -10,6 +10,7 @@
 #include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/campaign/mutate/case_set.h"
+#include "src/case/draw_on_demand.h"
 
 namespace assay {
 namespace {
@@ -78,22 +79,12 @@ void with_many_heads(Case& c, const Operator& op, uint64_t turn) {
   c.final_state_gradient = turn / 4 % 2 && runs_backward(c);
 }
 
-/// Shapes alone: plans ask which inputs there are, and zeros of many heads would cost more than the plans.
-TensorMap without_values(const ResolvedCase& c) {
-  TensorMap inputs;
-  for (const SizedArgument& input : c.inputs) {
-    Tensor& shape = inputs[std::string(input.spec.name)];
-    shape.name = input.shape.name, shape.dtype = input.shape.dtype, shape.axes = input.shape.axes;
-  }
-  return inputs;
-}
-
 /// The plan's launches; nothing where the kernel takes no such case.
 Program planned(const Kernel& kernel, const Operator& op, const Case& c) {
   try {
     const ResolvedCase resolved = resolve(c, op);
     if (kernel.refuses && !kernel.refuses(resolved).empty()) return {};
-    return program_of(kernel, resolved, without_values(resolved));
+    return program_of(kernel, resolved, inputs_without_values(resolved));
   } catch (const BadInput&) {
     return {};
   }
