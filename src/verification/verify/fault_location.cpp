@@ -468,7 +468,9 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
   }
   if (lines.empty()) add_missing_stores(*report, program, inputs, machine, lines);
   for (const SuspectLine& line : v.lines) add(line);
-  for (const CheckFinding& finding : report->findings) add_deciding(program, finding.at.where, source, lines);
+  for (const CheckFinding& finding : report->findings)  // within a block a race lacks a barrier
+    if (finding.kind == CheckKind::race && finding.other && finding.other->block != finding.at.block)
+      add_deciding(program, finding.at.where, source, lines);
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
   if (!lines.empty()) v.lines = std::move(lines);
 }
