@@ -168,7 +168,7 @@ Arithmetic chunk_state_arithmetic(const Member& member, const ResolvedCase& c, b
   }
   // Of fp32 the halves that are left out depend on the keys' too.
   if (c.dtype != Dtype::fp32) a.held = operand_error(c.dtype, 1);
-  a.solve = compounded({gamma(18), e.score});
+  a.solve = gamma(18), a.scores = e.score;
   a.solved = solved_error(c.dtype);
   a.update = operand_error(c.dtype, 1);
   a.write = compounded({operand_error(c.dtype, e.gates || back ? 1 : 0), e.weight, back ? 2 * u : 0,

@@ -176,7 +176,7 @@ Arithmetic chunk_state_arithmetic(const ResolvedCase& c, bool back) {
   a.solve_tokens = 16;
   a.decay_per_nat = 24 * u;
   a.removal = e.of_chunk(back);
-  a.solve = compounded({gamma(18), e.pair});
+  a.solve = gamma(18), a.scores = e.pair;
   a.solved = solved_error(c.dtype);
   a.update = operand_error(c.dtype, 1);
   a.write = compounded({operand_error(c.dtype, 1), e.weight, back ? 2 * u : 0, contraction(c.dtype, 128)});

@@ -39,7 +39,7 @@ NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
 
 TileReads empty_reads(int64_t n, int64_t V) {
   const TileMatrix zeros(n, V);
-  return {zeros, zeros, zeros, zeros, zeros, {}, {}, {}, zeros};
+  return {zeros, zeros, zeros, zeros, zeros, {}, {}, {}, zeros, {}};
 }
 
 PassingState::PassingState(const NormState& s, int64_t K, int64_t V, const BoundModel& model)

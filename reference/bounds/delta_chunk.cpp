@@ -37,7 +37,7 @@ DeltaTile tile_of(const DeltaSlice& f, int64_t first, const std::vector<DeltaFac
       decays(i, j) = std::fabs(beta) * (std::fmax(most - size, 0) + kOwn * most);
     }
   }
-  return DeltaTile(system, unit, decays, a.solve);
+  return DeltaTile(system, unit, decays, a);
 }
 
 void pass_token(const DeltaSlice& f, const DeltaFactors& token, const NormStep& step, ChunkPassages& y) {
@@ -118,10 +118,11 @@ TileUpdates DeltaStates::tile(int64_t first, int64_t n, const NormState& s) {
                  apart ? &pairs : nullptr, held());
     reads.reading.push_back(std::fabs(beta) * norm(token.decayed.data(), slice_.K));
     reads.entering.push_back(norm(row(slice_.k, first + i), slice_.K));
-    reads.contractions.push_back(token.contraction);
+    reads.contractions.push_back(token.contraction), reads.shares.push_back(token.contraction.share);
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
   }
-  TileUpdates made = updates_of(tile_of(slice_, first, tokens, arithmetic_), reads, arithmetic_, s.declared);
+  const DeltaTile matrices = tile_of(slice_, first, tokens, arithmetic_);
+  TileUpdates made = updates_of(matrices, reads, arithmetic_, s.declared, s.reach);
   forbid_rates_by_channel(slice_, made);
   if (!apart) return made;
   ChunkPairs own(slice_);
@@ -182,10 +183,12 @@ TileUpdates DeltaAdjoints::tile(int64_t first, int64_t n, const NormState& G) {
     reads.entering.push_back(beta * norm(token.decayed.data(), slice_.K));
     reads.contractions.push_back(token.contraction);
     reads.contractions.back().gain *= beta;
+    // Rows are made without beta, which the state then gets them with.
+    reads.shares.push_back(token.contraction.known ? token.contraction.share / (beta * beta) : 0);
     std::copy(token.rho.begin(), token.rho.end(), reads.carried.row(i));
   }
   const DeltaTile tile = tile_of(slice_, first, tokens, arithmetic_).backwards();
-  TileUpdates made = updates_of(tile, reads, arithmetic_, G.declared);
+  TileUpdates made = updates_of(tile, reads, arithmetic_, G.declared, G.reach);
   // What enters is beta times it.
   for (int64_t i = 0; i < n; ++i) {
     const double beta = std::fabs(tokens[static_cast<size_t>(n - 1 - i)].rates[0]);

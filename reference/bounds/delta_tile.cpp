@@ -74,32 +74,56 @@ double times(const TileMatrix& a, const TileMatrix& x, int64_t i, int64_t column
   return sum * kUp;
 }
 
+/// What row i of M loses of a column, by the lesser of both ways.
+double of_scores(const DeltaTile& tile, const TileReads& in, int64_t i, int64_t column,
+                 const TileMatrix& undone, const TileMatrix& settled, double reach) {
+  double all = 0, apart = 0, square = 0;
+  for (int64_t m = 0; m < i; ++m) {
+    const double off = tile.off(i, m);
+    all += off * undone(m, column), apart += off * settled(m, column);
+    if (reach < HUGE_VAL) square += off * off * in.shares[static_cast<size_t>(m)];
+  }
+  return (reach < HUGE_VAL ? std::fmin(all, apart + std::sqrt(square) * reach) : all) * kUp;
+}
+
 }  // namespace
 
-DeltaTile::DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, double solve)
-    : system(system), unit(unit), sums(system), exact(inverse_of(system, unit)) {
+DeltaTile::DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays,
+                     const Arithmetic& a)
+    : system(system), unit(unit), sums(system), exact(inverse_of(system, unit)), off(decays) {
   for (size_t i = 0; i < sums.values.size(); ++i)
     sums.values[i] = std::fabs(sums.values[i]) + kOwn * unit.values[i];
-  TileMatrix F = unit;
-  for (size_t i = 0; i < F.values.size(); ++i)
-    F.values[i] = solve * F.values[i] + (1 + solve) * decays.values[i] * kUp;
-  inverse = fixed_point(exact, product(exact, F));
-  residual = product(F, inverse);
+  // The diagonal of N is zero, to the last bit.
+  for (int64_t i = 0; i < off.rows; ++i)
+    for (int64_t j = 0; j < i; ++j) off(i, j) = (a.scores * unit(i, j) + (1 + a.scores) * decays(i, j)) * kUp;
+  TileMatrix solve = unit, all = off;
+  for (size_t i = 0; i < solve.values.size(); ++i) {
+    solve.values[i] = a.solve * (unit.values[i] + off.values[i]) * kUp;
+    all.values[i] = (solve.values[i] + off.values[i]) * kUp;
+  }
+  inverse = fixed_point(exact, product(exact, all));
+  residual = product(solve, inverse);
 }
 
 DeltaTile DeltaTile::backwards() const {
   DeltaTile y;
   y.system = turned(system), y.unit = turned(unit), y.sums = turned(sums), y.exact = turned(exact),
-  y.inverse = turned(inverse);
-  y.residual = turned(product(product(exact, residual), unit));
+  y.inverse = turned(inverse), y.off = turned(off);
+  TileMatrix made = unit;
+  for (size_t i = 0; i < made.values.size(); ++i) made.values[i] = (unit.values[i] + off.values[i]) * kUp;
+  const TileMatrix of_made = fixed_point(exact, product(exact, off));
+  y.residual = turned(product(product(of_made, residual), made));
   return y;
 }
 
 TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithmetic& a,
-                       std::vector<double> error) {
+                       std::vector<double> error, std::vector<double> reach) {
   const int64_t n = in.y.rows, V = in.y.columns;
   TileUpdates out{TileMatrix(n, V), TileMatrix(n, V), TileMatrix(n, V)};
-  TileMatrix u(n, V), off(n, V), w(n, V), du(n, V);
+  // undone: |u^ - du|; settled: the same but for what u^ is off by because the state is.
+  TileMatrix u(n, V), off(n, V), w(n, V), du(n, V), undone(n, V), settled(n, V);
+  const bool contracts = std::all_of(in.contractions.begin(), in.contractions.end(),
+                                     [](const Contraction& c) { return c.known; });
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < V; ++j) {
       double sum = in.y(i, j), terms = std::fabs(sum);
@@ -124,9 +148,13 @@ TileUpdates updates_of(const DeltaTile& tile, const TileReads& in, const Arithme
       const double known = own + in.reading[row] * e, solved = a.solved * w(i, j);
       double eps = times(tile.residual, in.size, i, j) + in.dy(i, j) + lost + solved;
       for (int64_t m = 0; m < i; ++m) eps += tile.sums(i, m) * du(m, j) * kUp;
+      eps += of_scores(tile, in, i, j, undone, settled, contracts ? reach[static_cast<size_t>(j)] : HUGE_VAL);
       const double made = a.update < 1 ? (known + eps) / (1 - a.update) * kUp : HUGE_VAL;
       du(i, j) = solved + a.update * made, eps = (eps + a.update * made) * kUp;
+      undone(i, j) = std::fmin(w(i, j), made + du(i, j)), settled(i, j) = own + du(i, j);
       const Contraction& contraction = in.contractions[row];
+      double& so_far = reach[static_cast<size_t>(j)];
+      so_far = std::sqrt(so_far * so_far + 2 * std::pow(contraction.gain * eps, 2)) * kUp;
       out.rest(i, j) = std::fmax(eps - in.held(i, j), 0) + 0x1p-40 * eps;
       out.residual(i, j) = eps, out.update(i, j) = (contraction.known ? own : known + eps) * kUp;
       e = contraction.after(e, eps, in.carried(i, j), in.entering[row]) * kUp;

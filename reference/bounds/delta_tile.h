@@ -2,20 +2,31 @@
 // lower triangle. With P_ij = k_i^T e^{G_i - G_j} k_j below the diagonal, N = diag(beta) P and y = beta
 // times the values less what is read before the tile,
 //   (1 + N) u = y.
-// The kernel has X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du,
-//   (1 + N) X^ = 1 + R,    |R| <= F |X^|,    F = solve (1 + |N|) + (1 + solve) (what decays add to |N|)
+// The kernel has N^ = N + M for the matrix, X^ for the inverse, y^ = y + dy and u^ = X^ y^ + du,
+//   |M| <= scores |N| + (1 + scores) (what decays add to |N|),
+//   (1 + N^) X^ = 1 + R,    |R| <= solve (1 + |N| + |M|) |X^|,
 //   |du| <= solved |X^| |y^| + update |u^|,
-// and |X^| <= |X| (1 + F |X^|) is a triangular system itself, so that nothing is assumed to be small. Any
-// inverse may err by what `solve` tells: substitution by little, a series by as much as its terms grow to.
+// and by (1 + N) X^ = 1 + R - M X^, |X^| <= |X| (1 + |R| + |M| |X^|) is a triangular system itself, so that
+// nothing is assumed to be small. Any inverse may err by what `solve` tells: substitution by little, a series
+// by as much as its terms grow to.
 //
 // By the rule token by token u^ misses
-//   eps = (1 + N) u^ - y = R y^ + dy + (1 + N) du,
-// which the recurrences of norm_recurrence.h take from token to token: at most that lies between u^ and
-// beta r.
+//   eps = (1 + N) u^ - y = R y^ + dy + (1 + N) du - M X^ y^,
+// as (1 + N^) u^ = (1 + R) y^ + (1 + N^) du and M u^ - M du = M X^ y^. What R loses is per |X^| |y^|, what M
+// does per |X^ y^|, which is also |u^ - du|: of keys that are alike updates are far less than the terms that
+// they cancel from. The recurrences of norm_recurrence.h take eps from token to token: at most that lies
+// between u^ and beta r.
 //
 // Backwards, du_i = k_i^T G_i, with G of which later tokens have taken theirs, is (1 + N^T) du = y, y what is
-// read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one,
-//   X^ (1 + N) = 1 + X R (1 + N),    eps = (X R (1 + N))^T y^ + dy + (1 + N^T) du.
+// read behind the tile, and the kernel has X^^T. Its residual is the transpose of the left one; with Y =
+// (1 + N^)^-1, |Y| <= |X| (1 + |M| |Y|),
+//   X^ (1 + N^) = 1 + Y R (1 + N^),    eps = (Y R (1 + N^))^T y^ + dy + (1 + N^T) du - M^T X^^T y^.
+//
+// Of tokens whose contraction is known what updates are off by because the state is needs no triangle: a step
+// with e' = D e + k d, d = eps - beta k^T D e, has
+//   |e'|^2 = |D e|^2 - r / beta d^2 + 2 / beta eps d <= |D e|^2 - d^2 / share + 2 (gain eps)^2,
+// r = 2 - beta |k|^2, share = 2 beta / r, gain^2 = 1 / (beta r). Summed, sum d^2 / share is at most reach^2 =
+// e^2 + 2 sum (gain eps)^2, and row i of |M| |d| at most reach sqrt(sum_m M_im^2 share_m).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -46,10 +57,11 @@ struct DeltaTile {
   TileMatrix sums;      ///< 1 + |N|, as the sums are
   TileMatrix exact;     ///< |X|
   TileMatrix inverse;   ///< |X^|
+  TileMatrix off;       ///< |M|
   TileMatrix residual;  ///< |R|
 
   /// `system`: 1 + N; `unit` as above; `decays`: what decays may add to |N|.
-  DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, double solve);
+  DeltaTile(const TileMatrix& system, const TileMatrix& unit, const TileMatrix& decays, const Arithmetic&);
   /// Of the transposed system, rows in reversed order.
   DeltaTile backwards() const;
 
@@ -69,6 +81,8 @@ struct TileReads {
   std::vector<double> reading, entering;
   std::vector<Contraction> contractions;
   TileMatrix carried;
+  /// Where all contractions are known: of what a row's update is off by, squared, what sums to reach^2.
+  std::vector<double> shares;
 };
 
 struct TileUpdates {
@@ -77,7 +91,9 @@ struct TileUpdates {
   TileMatrix rest;      ///< at least |eps| without what is held
 };
 
-/// `error`: of each column of the state before the tile.
-TileUpdates updates_of(const DeltaTile&, const TileReads&, const Arithmetic&, std::vector<double> error);
+/// `error`: of each column of the state before the tile; `reach`: of that with errors of the chunk's updates
+/// so far (NormState::reach).
+TileUpdates updates_of(const DeltaTile&, const TileReads&, const Arithmetic&, std::vector<double> error,
+                       std::vector<double> reach);
 
 }  // namespace assay

@@ -26,7 +26,7 @@ DeltaTile rwkv7_tile(const Rwkv7Slice& f, int64_t first, int64_t n, const Arithm
       decays(i, j) = std::fmax(most - size, 0) + kOwnReads * most;
     }
   }
-  return DeltaTile(system, unit, decays, a.solve);
+  return DeltaTile(system, unit, decays, a);
 }
 
 /// How errors go on through a token of a tile.
@@ -76,7 +76,7 @@ TileUpdates Rwkv7States::tile(int64_t first, int64_t n, const NormState& s) {
     passing.decay(row(f.w, t)), passing.write(row(f.k, t), row(f.v, t), 1);
     add_token(f, t, row(f.a, t), row(f.b, t), i, reads);
   }
-  return updates_of(rwkv7_tile(f, first, n, arithmetic_), reads, arithmetic_, s.declared);
+  return updates_of(rwkv7_tile(f, first, n, arithmetic_), reads, arithmetic_, s.declared, s.reach);
 }
 
 Rwkv7Adjoints::Rwkv7Adjoints(const Rwkv7Slice& f, const SliceMatrix& d_o, const Arithmetic& a,
@@ -114,7 +114,7 @@ TileUpdates Rwkv7Adjoints::tile(int64_t first, int64_t n, const NormState& G) {
     add_token(f, t, row(f.b, t), row(f.a, t), i, reads);
   }
   const DeltaTile tile = rwkv7_tile(f, first, n, arithmetic_).backwards();
-  return updates_of(tile, reads, arithmetic_, G.declared);
+  return updates_of(tile, reads, arithmetic_, G.declared, G.reach);
 }
 
 }  // namespace assay

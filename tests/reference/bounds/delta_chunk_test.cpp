@@ -10,9 +10,9 @@ namespace bounds_delta_chunk_test {
 
 using namespace chunked_run;
 
-/// Operands to the nearest; else updates or scores alone, all the same way by nearly what is declared, or
-/// states, once for each chunk, as `ways` says.
-enum class Rounded { operands, updates, scores, states };
+/// Operands to the nearest; else updates, scores of earlier tiles or those of a tile's own matrix alone, all
+/// the same way by nearly what is declared, or states, once for each chunk, as `ways` says.
+enum class Rounded { operands, updates, scores, matrix, states };
 
 /// sums: backward, dg as sums to the chunk's end; undeclared: the same, as if it were not.
 enum Direction { forward, backward, sums, undeclared };
@@ -25,7 +25,7 @@ struct Chunked final : ChunkedRun {
   Rows (*inverse)(const Rows&);
   Rounded what = Rounded::operands;
   std::vector<bool> ways;  ///< of Rounded::states: of each chunk, key and value channel, is it larger?
-  bool gate_sums = false;
+  bool gate_sums = false, turned = false;
   Rows o, u_, dq, dk, dv, dg, dbeta, terms;  ///< terms: of dg as a sum, without q dq
 
   Chunked(const RandomProblem& drawn, Rows (*inverse)(const Rows&)) : ChunkedRun(drawn), inverse(inverse) {
@@ -41,6 +41,11 @@ struct Chunked final : ChunkedRun {
   double operand(double x) const { return by(Rounded::operands, x); }
   double of_update(double x) const { return by(Rounded::updates, x); }
   double score(double x) const { return by(Rounded::scores, x); }
+  /// Of `turned` every other diagonal is less.
+  double of_matrix(size_t diagonal) const {
+    if (what != Rounded::matrix) return 1;
+    return 1 + (turned && diagonal % 2 ? -0.99 : 0.99) * u;
+  }
   double of_state(const Rows& state, size_t start, size_t c, size_t j) const {
     if (what != Rounded::states) return operand(state[c][j]);
     const bool larger = ways.empty() || ways[(start / chunk * K + c) * V + j];
@@ -60,7 +65,8 @@ struct Chunked final : ChunkedRun {
   Rows inverse_of_tile(size_t first, size_t n) const {
     Rows N = zeros(n, n);
     for (size_t i = 0; i < n; ++i)
-      for (size_t j = 0; j <= i; ++j) N[i][j] = i == j ? 1 : beta[first + i] * pair(k, first + i, first + j);
+      for (size_t j = 0; j <= i; ++j)
+        N[i][j] = i == j ? 1 : of_matrix(i + j) * beta[first + i] * pair(k, first + i, first + j);
     return inverse(N);
   }
   /// Keys or queries by what they are read with: sum_c x_c e^.. S_cj, S as an operand.
@@ -237,6 +243,13 @@ Arithmetic of_scores() {
   return a;
 }
 
+/// Where the matrices of tiles alone are.
+Arithmetic of_matrix(double solve, double scores) {
+  Arithmetic a = of_updates();
+  a.update = 0x1p-40, a.solve = solve, a.scores = scores;
+  return a;
+}
+
 /// Where states alone are rounded.
 Arithmetic of_states(double held) {
   Arithmetic a = of_updates();
@@ -273,7 +286,7 @@ void draw(Kind kind, const char* decay, uint64_t seed, RandomProblem& p, int64_t
 
 Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t seed,
                   Rows (*inverse)(const Rows&), const Arithmetic& arithmetic = declared(),
-                  Rounded what = Rounded::operands) {
+                  Rounded what = Rounded::operands, bool turned = false) {
   RandomProblem p;
   draw(kind, decay, seed, p);
   p.problem.arithmetic = arithmetic;
@@ -284,7 +297,7 @@ Judged judged_run(Direction direction, Kind kind, const char* decay, uint64_t se
   if (direction == sums) d.gate_sums = kind == Kind::ramp ? 0x1p-40 : 2.01 * u;
   Chunked chunked(p, inverse);
   chunked.gate_sums = direction == sums || direction == undeclared;
-  chunked.what = kind == Kind::ramp ? Rounded::updates : what;
+  chunked.what = kind == Kind::ramp ? Rounded::updates : what, chunked.turned = turned;
   return chunked.judged_by(direction, expected(direction, p.problem));
 }
 
@@ -334,6 +347,34 @@ TEST(DeltaChunkBound, of_scores_alone_sees_what_each_loses) {
         }
     EXPECT_GT(largest, 0.2);
   }
+}
+
+TEST(DeltaChunkBound, of_a_tiles_matrix_alone_sees_what_each_of_its_scores_loses) {
+  for (const Direction direction : {forward, backward}) {
+    double largest = 0;
+    for (const Kind kind : {Kind::drawn, Kind::collinear, Kind::twice, Kind::narrow})
+      for (const char* decay : kDecays)
+        for (uint64_t seed = 1; seed <= 12; ++seed) {
+          const Judged judged = judged_run(direction, kind, decay, seed, &substituted, of_matrix(0x1p-40, u),
+                                           Rounded::matrix, seed % 2 == 0);
+          EXPECT_EQ(judged.outside, 0) << decay << " seed " << seed << " error / bound " << judged.largest;
+          largest = std::fmax(largest, judged.largest);
+        }
+    EXPECT_GT(largest, 0.2);
+  }
+}
+
+/// Of keys that are alike updates are less than what they cancel from.
+TEST(DeltaChunkBound, of_a_matrix_declared_apart_from_its_inverse_is_less) {
+  const auto of_state = [](const Arithmetic& a) {
+    RandomProblem p;
+    draw(Kind::twice, "near-one", 1, p, 64);
+    p.problem.arithmetic = a, p.problem.arithmetic.chunk = 64, p.problem.arithmetic.solve_tokens = 16;
+    double sum = 0;
+    for (const double bound : find_operator("kda").evaluate(p.problem).outputs[1].bound) sum += bound;
+    return sum;
+  };
+  EXPECT_LT(of_state(of_matrix(0x1p-40, u)), 0.5 * of_state(of_matrix(u, 0)));
 }
 
 struct Climbed {

@@ -24,6 +24,11 @@ TileMatrix magnitudes(TileMatrix x) {
   for (double& value : x.values) value = std::fabs(value);
   return x;
 }
+Arithmetic declared(double solve, double scores = 0) {
+  Arithmetic a;
+  a.solve = solve, a.scores = scores;
+  return a;
+}
 /// By substitution in a type's own arithmetic.
 template <typename Real>
 std::vector<Real> substituted(const TileMatrix& system) {
@@ -51,7 +56,7 @@ TEST(DeltaTile, knows_the_exact_inverse_to_ten_digits) {
   for (const double size : {0.1, 1.0, 2.0})
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       const TileMatrix system = drawn_system(size, seed);
-      const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), 0);
+      const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), declared(0));
       const auto x = substituted<long double>(system);
       double largest = 0;
       for (int64_t i = 0; i < n * n; ++i)
@@ -73,7 +78,7 @@ TEST(DeltaTile, holds_for_a_substitution_in_fp32) {
   for (const double size : {0.1, 1.0, 2.0})
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       const TileMatrix system = drawn_system(size, seed);
-      const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), solve);
+      const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), declared(solve));
       const auto x = substituted<float>(system);
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j <= i; ++j) {
@@ -91,7 +96,8 @@ TEST(DeltaTile, backwards_holds_for_the_transposed_system) {
   constexpr double solve = (n + 2) * 0x1p-24;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const TileMatrix system = drawn_system(1, seed);
-    const DeltaTile tile = DeltaTile(system, magnitudes(system), TileMatrix(n, n), solve).backwards();
+    const DeltaTile tile =
+        DeltaTile(system, magnitudes(system), TileMatrix(n, n), declared(solve)).backwards();
     const auto x = substituted<float>(system);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j <= i; ++j) {
@@ -106,10 +112,44 @@ TEST(DeltaTile, backwards_holds_for_the_transposed_system) {
   }
 }
 
+/// A matrix each of whose entries is off by what is declared of scores, one way or the other, and its inverse
+/// in fp32: what R and M are is told apart, forwards and backwards.
+TEST(DeltaTile, of_scores_that_are_off_tells_apart_what_the_inverse_loses) {
+  constexpr double solve = (n + 2) * 0x1p-24, scores = 0x1p-7;
+  double closest = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const TileMatrix system = drawn_system(1, seed);
+    TileMatrix made = system;
+    std::mt19937_64 random(seed);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < i; ++j) made(i, j) *= random() % 2 ? 1 + 0.99 * scores : 1 - 0.99 * scores;
+    const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), declared(solve, scores));
+    const DeltaTile back = tile.backwards();
+    const auto x = substituted<float>(made);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        long double left = i == j ? -1 : 0;
+        for (int64_t m = j; m <= i; ++m)
+          left += static_cast<long double>(x[static_cast<size_t>(i * n + m)]) *
+                  static_cast<long double>(made(m, j));
+        const double moved = std::fabs(made(i, j) - system(i, j)),
+                     right = std::fabs(static_cast<double>(missed(made, x, i, j)));
+        EXPECT_LE(right, tile.residual(i, j)) << "seed " << seed;
+        EXPECT_LE(std::fabs(static_cast<double>(left)), back.residual(n - 1 - j, n - 1 - i))
+            << "seed " << seed;
+        EXPECT_LE(std::fabs(x[static_cast<size_t>(i * n + j)]), tile.inverse(i, j)) << "seed " << seed;
+        EXPECT_LE(moved, tile.off(i, j)) << "seed " << seed;
+        EXPECT_EQ(back.off(n - 1 - j, n - 1 - i), tile.off(i, j));
+        if (i > j) closest = std::fmax(closest, moved / tile.off(i, j));
+      }
+  }
+  EXPECT_GT(closest, 0.9);
+}
+
 /// Where an error may be as large as the system itself nothing is known of the inverse.
 TEST(DeltaTile, is_infinite_where_the_declared_solve_says_nothing) {
   const TileMatrix system = drawn_system(1, 1);
-  const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), 1);
+  const DeltaTile tile(system, magnitudes(system), TileMatrix(n, n), declared(1));
   EXPECT_TRUE(std::isinf(tile.inverse(0, 0)));
 }
 
