@@ -133,9 +133,7 @@ void FeaturePairs::find_possible(const Kernel& kernel) {
       for (size_t i = 0; i < starts_.size() && !is_possible(a, b); ++i) {
         const auto draw = [&] { return with_classes(starts_[i], *this, {a, b}, target, 75); };
         const Case c = drawn_from(rc::Random(mixed(mixed(a * classes_.size() + b) + i)), draw);
-        bool shows_more = false;  // before what costs most, whether the kernel takes it
-        for_each_pair(c, [&](size_t at) { shows_more |= possible_[at] == 0; });
-        if (!shows_more || !is_taken(c, target)) continue;
+        if (!is_taken(c, target)) continue;
         for_each_pair(c, [&](size_t at) { possible_[at] = 1; });
       }
     }
