@@ -229,8 +229,7 @@ TensorMap drawn(const ResolvedCase& r, int threads, Wanted wanted) {
   const int64_t held = largest_held(r);
   TensorMap inputs;
   for (const SizedArgument& input : r.inputs)
-    if (wanted(input.spec))
-      inputs.emplace(input.spec.name, draw_argument(input, r, tokens, held, threads));
+    if (wanted(input.spec)) inputs.emplace(input.spec.name, draw_argument(input, r, tokens, held, threads));
   for (const Override& override : r.overrides) apply_override(override, inputs);
   return inputs;
 }
