@@ -20,8 +20,8 @@ const LawShape kShapes[] = {{1, 1, 1, 1, 1}, {7, 2, 3, 2, 2}, {20, 3, 2, 5, 3}};
 
 TEST(Adjoint, agrees_with_dual_numbers_for_every_operator_input_and_decay) {
   EXPECT_EQ(operator_laws().size(), operators().size());
-  uint64_t seed = 1;
-  for (const OperatorLaws& law : operator_laws())
+  for (const OperatorLaws& law : operator_laws()) {
+    uint64_t seed = first_seed(law.name);
     for (const char* decay : kDecays)
       for (const LawShape& shape : kShapes)
         for (const AdjointCheck& check : law.adjoint(decay, shape, seed++)) {
@@ -30,16 +30,19 @@ TEST(Adjoint, agrees_with_dual_numbers_for_every_operator_input_and_decay) {
               << law.name << " " << decay << " " << check.moved << " T=" << shape.T << " seed " << seed - 1;
           EXPECT_LE(off.rad, kResolution) << law.name << " " << decay << " " << check.moved;
           const std::string name = decay;
-          const bool forgotten = name == "extreme" || name == "reset" || name == "strong";
+          // The ladder's rungs reach 2^14 nats: its first token may forget the initial state.
+          const bool forgotten = name == "extreme" || name == "reset" || name == "strong" ||
+                                 (name == "ladder" && check.moved == "initial_state");
           if (!check.may_vanish && shape.T > 1 && !forgotten) {
             EXPECT_NE(check.forward, 0) << law.name << " " << decay << " " << check.moved;
           }
         }
+  }
 }
 
 TEST(Adjoint, and_outputs_of_a_run_split_and_resumed_are_those_of_the_whole_run) {
-  uint64_t seed = 1;
-  for (const OperatorLaws& law : operator_laws())
+  for (const OperatorLaws& law : operator_laws()) {
+    uint64_t seed = first_seed(law.name);
     for (const char* decay : kDecays)
       for (const LawShape& shape : {LawShape{7, 2, 3, 2, 2}, {20, 3, 2, 5, 3}}) {
         // Without g the slots' decays depend on all tokens so far, which the states do not hold.
@@ -48,6 +51,7 @@ TEST(Adjoint, and_outputs_of_a_run_split_and_resumed_are_those_of_the_whole_run)
         EXPECT_TRUE(check.all_hold_zero) << law.name << " " << decay;
         EXPECT_LE(check.widest, kResolution) << law.name << " " << decay;
       }
+  }
 }
 
 }  // namespace adjoint_test

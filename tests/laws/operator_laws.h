@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/numerics/ball.h"
@@ -48,5 +49,13 @@ struct OperatorLaws {
 
 /// In the order of operators.def.
 std::vector<OperatorLaws> operator_laws();
+
+/// The first seed of an operator's problems, by FNV-1a of its name: those of others stay what they are when
+/// one is added.
+inline uint64_t first_seed(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3;
+  return hash >> 32;
+}
 
 }  // namespace assay
