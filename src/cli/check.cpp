@@ -44,6 +44,9 @@ void add_check(CLI::App& app, int& status) {
   for (const vm::CheckRow& row : vm::check_rows()) names += ", " + std::string(row.name);
   command->add_option("--checks", options->asked.checks, "all, none, or some of" + names.substr(1))
       ->capture_default_str();
+  command->add_flag(
+      "--strict-reads", options->asked.strict_reads,
+      "Trap at the first read of a register or byte that was never written, whether it matters or not");
   command->add_option("--blocks", options->asked.blocks,
                       "Runs some blocks only, as in 0,5,last (every launch)");
   command

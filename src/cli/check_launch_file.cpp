@@ -43,6 +43,7 @@ int check_launch_file(ProgramOptions& program, const CheckAsked& asked, const En
   ProgramCheckOptions options;
   options.machine = options.origin.machine = on.machine;
   options.checks = vm::parse_checks(asked.checks);
+  options.checks.strict_reads = asked.strict_reads;
   if (!capsule.recorded.empty()) options.recorded = &capsule.recorded;
   add_partly(capsule, asked.partly);
   options.partly = capsule.partly, options.fixed = capsule.fixed;
@@ -64,6 +65,7 @@ int check_launch_file(ProgramOptions& program, const CheckAsked& asked, const En
   if (first.not_printed > 0) fmt::print("printed  {} more\n", first.not_printed);
   program.describe(capsule, result);
   if (asked.checks != "all") result.replay += " --checks " + asked.checks;
+  if (asked.strict_reads) result.replay += " --strict-reads";
   if (!asked.blocks.empty()) result.replay += " --blocks " + asked.blocks;
   if (!asked.expect.empty())
     result.replay += fmt::format(" --expect {} --tolerance {}", shell_word(asked.expect), asked.tolerance);

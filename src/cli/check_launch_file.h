@@ -14,7 +14,7 @@ struct CheckAsked {
   std::string checks = "all", blocks, expect;
   std::vector<std::string> partly;  ///< outputs, beside those of which the launch file says so
   double tolerance = 0;
-  bool once = false, precision = false;
+  bool strict_reads = false, once = false, precision = false;
 };
 
 /// The exit status.

@@ -1,7 +1,11 @@
 #include "src/cli/check_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
+
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 
@@ -33,10 +37,31 @@ void CheckOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
+vm::Checks CheckOptions::parsed() const {
+  vm::Checks checks = vm::parse_checks(checks_);
+  checks.strict_reads = strict_reads_;
+  return checks;
+}
+
+uint64_t CheckOptions::most_instructions() const {
+  return checks_ != "all" || strict_reads_ ? UINT64_MAX : VerifyOptions().check_instructions;
+}
+
+std::string CheckOptions::replay_suffix() const {
+  return (checks_ == "all" ? "" : " --checks " + checks_) + (strict_reads_ ? " --strict-reads" : "");
+}
+
+void CheckOptions::refuse_of_claims(const std::string& launch_file) const {
+  for (const char* option : {"--formula", "--rounding"})
+    if (app_->count(option) > 0)
+      throw BadInput(
+          fmt::format("{}: {} is of kernels with a claim, and a launch file has none; leave it out",
+                      launch_file, option));
+}
+
 void CheckOptions::apply(VerifyOptions& options) const {
-  options.checks = vm::parse_checks(checks_);
-  options.checks.strict_reads = strict_reads_;
-  if (checks_ != "all" || strict_reads_) options.check_instructions = UINT64_MAX;
+  options.checks = parsed();
+  options.check_instructions = most_instructions();
   options.rounding_work = rounding_ == "auto" ? kUsualRoundingWork : rounding_ == "always" ? HUGE_VAL : 0;
   options.power = true;
   if (formula_ != "auto") options.formula_instructions = formula_ == "always" ? UINT64_MAX : 0;

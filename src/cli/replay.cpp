@@ -27,8 +27,10 @@ struct ReplayCommand {
     findings.check();
     output.check();
     if (is_launch_file(token)) {
+      checks.refuse_of_claims(token);
       program.choose(token, kernel.ptx(), kernel.mutant());
-      return check_launch_file(program, {.checks = checks.names()}, engines, output, findings);
+      return check_launch_file(program, {.checks = checks.names(), .strict_reads = checks.strict_reads()},
+                               engines, output, findings);
     }
     program.refuse_drawing(token);
     const Case c = kernel.case_of_token(token);

@@ -74,7 +74,8 @@ struct LineOptions {
         ->needs(place)
         ->group(group)
         ->capture_default_str();
-    for (const char* other : {"--element", "--first", "--all", "--report", "--junit", "--sarif", "--comment"})
+    for (const char* other : {"--element", "--first", "--all", "--checks", "--strict-reads", "--formula",
+                              "--rounding", "--report", "--junit", "--sarif", "--comment"})
       place->excludes(app.get_option(other));
   }
   vm::LineQuestion question() const {
@@ -141,10 +142,12 @@ struct TraceCommand {
       if (given != "--seed")
         throw BadInput(fmt::format("{}: {} is of kernels; a launch file takes --size, --vary and --seed",
                                    kernel.name(), given));
+    checks.refuse_of_claims(kernel.name());
     program.choose(kernel.name(), kernel.ptx(), kernel.mutant());
     program.set_seed(cases.seed());
     if (!line.at.empty()) return view_line_of(program, line.question(), engines, output);
-    return trace_launch_file(program, {element.value_or(""), first, depth}, engines, output, findings);
+    return trace_launch_file(program, {element.value_or(""), first, depth, checks}, engines, output,
+                             findings);
   }
 
   int run() {

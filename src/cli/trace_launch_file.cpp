@@ -4,6 +4,7 @@
 
 #include "reports/print_shadow.h"
 #include "src/base/document/shell_word.h"
+#include "src/cli/check_options.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
@@ -20,14 +21,16 @@ int trace_launch_file(ProgramOptions& program, const TraceAsked& asked, const En
   const Capsule capsule = program.load();
   ProgramCheckOptions options;
   options.machine = options.origin.machine = engines.make().machine;
-  options.checks = vm::parse_checks("none");
+  options.checks = asked.checks.parsed();
+  options.check_instructions = asked.checks.most_instructions();
   options.orders = options.poison = options.architectures = false;
   options.partly = capsule.partly, options.fixed = capsule.fixed;
   options.shadow_instructions = kShadowInstructions;
   options.trace = true, options.first = asked.first, options.element = asked.element;
   Verification result = check_program(capsule.name, capsule.program, capsule.inputs, options);
   program.describe(capsule, result);
-  result.replay = "assay trace " + program.replay_text() + engines.replay_suffix();
+  result.replay =
+      "assay trace " + program.replay_text() + asked.checks.replay_suffix() + engines.replay_suffix();
   if (!asked.element.empty()) result.replay += " --element " + shell_word(asked.element);
   if (asked.first) result.replay += " --first";
   const int status = conclude(output, findings, result, asked.depth);

@@ -7,6 +7,7 @@
 
 namespace assay::cli {
 
+class CheckOptions;
 class EngineOptions;
 class FindingOptions;
 class OutputOptions;
@@ -16,6 +17,7 @@ struct TraceAsked {
   std::string element;  ///< empty: one that is not finite, or the one furthest from exact arithmetic
   bool first = false;
   size_t depth = 0;
+  const CheckOptions& checks;
 };
 
 /// The exit status.

@@ -94,6 +94,36 @@ TEST(CheckProgram, PoisonThatReachesAnOutputIsAFinding) {
   EXPECT_NE(failures(v).find("same-bits-with-any-poison"), std::string::npos) << failures(v);
 }
 
+TEST(CheckProgram, NonFiniteOutputsOfUnwrittenMemoryAreAFindingWithoutTheChecksToo) {
+  const vm::SmallKernel reading{
+      .declarations = ".shared .align 4 .b32 box;",
+      .body =
+          "mov.u32 %r0, box; ld.shared.u32 %r1, [%r0]; mov.b32 %f0, %r1; add.f32 %f0, %f0, 0f3F800000;\n"
+          "mov.b32 %d, %f0;"};
+  TensorMap inputs;
+  Program program = vm::plan_of(reading, inputs);
+  program.outputs[0].dtype = Dtype::fp32;
+  ProgramCheckOptions options;
+  options.orders = options.poison = options.architectures = false;
+  for (const char* checks : {"none", "races", "all"}) {
+    options.checks = vm::parse_checks(checks);
+    const Verification v = check_program("small", program, inputs, options);
+    EXPECT_EQ(v.verdict, Verdict::finding) << checks;
+    EXPECT_EQ(has(v, FindingKind::nonfinite), checks != std::string("all")) << "the check has told of it";
+  }
+  options.checks = vm::Checks::none(), options.partly = {"d"};
+  EXPECT_EQ(check_program("small", program, inputs, options).verdict, Verdict::pass);
+}
+
+TEST(CheckProgram, RunsThatAreTooLongForTheChecksSayThatNothingWasChecked) {
+  ProgramCheckOptions options;
+  options.check_instructions = 10;
+  const Verification v = check({.body = "add.u32 %d, %a, %t;", .a = {5}}, options);
+  ASSERT_TRUE(v.checks);
+  EXPECT_TRUE(v.checks->ran.empty());
+  EXPECT_NE(v.checks->skipped.find("million lane-instructions"), std::string::npos) << v.checks->skipped;
+}
+
 TEST(CheckProgram, SumsByAtomicsAreAFindingForThoseWhoAskOnly) {
   const vm::SmallKernel sums{
       .body =

@@ -136,6 +136,10 @@ class ProgramCheck {
 
   void check() {
     if (!options_.checks.any()) return;
+    if (is_too_long(options_.check_instructions)) {
+      v_.checks.emplace().skipped = length_text(options_.check_instructions);
+      return;
+    }
     const bool refused = v_.trap && v_.trap->kind == TrapKind::launch,
                hangs = v_.trap && v_.trap->kind == TrapKind::hang && is_too_long(kLongestHang);
     if (refused || hangs) {
@@ -163,11 +167,13 @@ class ProgramCheck {
     std::erase_if(v_.origins, [&](const OriginGroup& group) { return is_left_out(group); });
     std::optional<std::pair<std::string, int64_t>> shown;
     for (const OriginGroup& group : all.groups) {
-      if (!is_made(group.origin.kind)) continue;
+      if (!is_made(group.origin.kind) && !is_unwritten_untold(group)) continue;
       for (const std::string& text : group.outputs) {
         const size_t blank = text.rfind(' ');
+        const std::string name = text.substr(0, blank);
+        if (!is_made(group.origin.kind) && options_.partly.contains(name)) continue;
         for (WrittenTensor& written : v_.program->written)
-          if (written.name == text.substr(0, blank)) written.born += std::stoll(text.substr(blank));
+          if (written.name == name) written.born += std::stoll(text.substr(blank));
       }
       const std::string output = group.origin.element.substr(0, group.origin.element.find('['));
       if (!shown) shown = std::pair{output, element_named(first_.outputs.at(output), group.origin.element)};
@@ -181,8 +187,17 @@ class ProgramCheck {
       v_.origin = trace->origin;
   }
 
-  /// Not brought along by an input, a literal or memory that nothing wrote (of which the checks tell).
+  /// Not brought along by an input, a literal or memory that nothing wrote.
   static bool is_made(OriginKind kind) { return kind < OriginKind::literal; }
+
+  /// Memory that nothing wrote, of which the checks tell, where they have not: it was not asked of them.
+  bool is_unwritten_untold(const OriginGroup& group) const {
+    const auto tells = [](const CheckFinding& f) {
+      return f.kind == CheckKind::unwritten_output || f.kind == CheckKind::never_written;
+    };
+    return group.origin.kind == OriginKind::unwritten_memory && !is_left_out(group) &&
+           !(v_.checks && std::any_of(v_.checks->findings.begin(), v_.checks->findings.end(), tells));
+  }
 
   /// Memory that nothing wrote, in outputs alone that need not be written whole.
   bool is_left_out(const OriginGroup& group) const {

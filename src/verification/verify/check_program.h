@@ -18,11 +18,12 @@ namespace assay {
 struct ProgramCheckOptions {
   vm::MachineOptions machine;
   vm::Checks checks;
-  bool births = true;         ///< special values by source line
-  bool origins = true;        ///< of outputs that are not finite
-  bool orders = true;         ///< other orders of blocks and warps
-  bool poison = true;         ///< another pattern in unwritten memory
-  bool architectures = true;  ///< others that can run the target
+  bool births = true;                        ///< special values by source line
+  bool origins = true;                       ///< of outputs that are not finite
+  bool orders = true;                        ///< other orders of blocks and warps
+  bool poison = true;                        ///< another pattern in unwritten memory
+  bool architectures = true;                 ///< others that can run the target
+  uint64_t check_instructions = UINT64_MAX;  ///< runs of more lane-instructions are not run under the checks
   /// Runs of more lane-instructions are run once, and only that is judged: the result says so.
   uint64_t repeat_instructions = 2'000'000'000;
   uint64_t shadow_instructions = 0;  ///< Verification::shadow, for runs of at most so many
