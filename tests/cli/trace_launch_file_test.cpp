@@ -36,7 +36,8 @@ class TraceLaunchFile : public testing::Test {
     ptx.replace(ptx.find("BARRIER"), 7, barrier);
     std::ofstream(folder / (name + ".ptx")) << ptx;
     std::ofstream(folder / (name + ".json")) << R"({"ptx": ")" << name << R"(.ptx",
-      "tensors": {"x": {"dtype": "fp32", "shape": [64], "values": "normal"}, "d": {"dtype": "fp32", "shape": [32]}},
+      "tensors": {"x": {"dtype": "fp32", "shape": [64], "values": "normal"},
+                  "d": {"dtype": "fp32", "shape": [32]}},
       "launches": [{"function": "turn", "grid": 1, "block": 64, "arguments": ["x", "d"]}]})";
   }
   const ScratchFolder folder;

@@ -30,5 +30,23 @@ TEST(BlockChoice, RefusesWhatIsNone) {
     EXPECT_THROW(chosen_blocks(text, uint64_t{1} << 40), BadInput) << text;
 }
 
+TEST(BlockChoice, WhatNoLaunchHasIsRefusedByName) {
+  const auto refused = [](const std::string& text, const std::vector<uint64_t>& blocks) -> std::string {
+    try {
+      require_blocks(text, blocks);
+    } catch (const BadInput& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused("99", {2}), "blocks '99': no launch has one of them");
+  EXPECT_EQ(refused("0", {}), "blocks '0': no launch has one of them");
+  EXPECT_EQ(refused("0,99", {2, 7}), "blocks '0,99': no launch has 99; the largest has 7 blocks, from 0");
+  EXPECT_EQ(refused("0,9..12", {2, 7}),
+            "blocks '0,9..12': no launch has 9..12; the largest has 7 blocks, from 0");
+  for (const char* text : {"0,99", "99", "0..200", "last-200..last", "last-200,last"})
+    EXPECT_EQ(refused(text, {2, 100}), "") << text;
+}
+
 }  // namespace
 }  // namespace assay

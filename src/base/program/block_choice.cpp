@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 namespace {
@@ -58,6 +59,30 @@ std::vector<uint64_t> chosen_blocks(const std::string& text, uint64_t blocks) {
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   return chosen;
+}
+
+void require_blocks(const std::string& text, const std::vector<uint64_t>& blocks) {
+  const auto missing = [&](const std::string& part) {
+    return std::all_of(blocks.begin(), blocks.end(),
+                       [&](uint64_t all) { return chosen_blocks(part, all).empty(); });
+  };
+  if (missing(text)) throw BadInput(fmt::format("blocks '{}': no launch has one of them", text));
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    at = end + 1;
+    if (!part.starts_with("last") && missing(part))
+      throw BadInput(fmt::format("blocks '{}': no launch has {}; the largest has {} blocks, from 0", text,
+                                 part, *std::max_element(blocks.begin(), blocks.end())));
+  }
+}
+
+void require_blocks(const Program& program) {
+  if (program.blocks.empty()) return;
+  std::vector<uint64_t> blocks;
+  for (const Launch& launch : program.launches)
+    blocks.push_back(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]);
+  require_blocks(program.blocks, blocks);
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/block_choice.h"
 #include "src/base/program/source_place.h"
 #include "src/base/ptx/program.h"
 #include "src/base/tensor/element_text.h"
@@ -481,6 +482,7 @@ std::string launch_text(const Launch& launch) {
 
 Verification check_program(const std::string& name, const Program& program, const TensorMap& inputs,
                            const ProgramCheckOptions& options) {
+  require_blocks(program);
   Verification v;
   v.kernel = name, v.case_.kernel = name;
   v.backend = "vm " + options.machine.arch;

@@ -7,6 +7,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/threads.h"
+#include "src/base/program/block_choice.h"
 #include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/element_slice.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -97,11 +98,10 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   const Program program = program_of(kernel, resolved, inputs);
   const Claim claim = claim_of(kernel, resolved);
   require_written(program, options);
+  require_blocks(program);
 
   // The program: what it does, whatever it may be for.
   ProgramRun run = run_program(program, inputs, backend, options, v);
-  if (!program.blocks.empty() && !run.outcome.trap && run.outcome.lane_instructions == 0)
-    throw BadInput(fmt::format("blocks '{}': no launch has one of them", program.blocks));
 
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
