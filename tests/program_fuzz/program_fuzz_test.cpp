@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "src/base/numerics/bad_input.h"
@@ -32,7 +33,7 @@ OUT: ret;
 class ProgramFuzz : public testing::Test {
  protected:
   FuzzRun fuzz(const std::string& before, int64_t cases = 60, uint64_t seed = 1,
-               const std::string& accepts = "1", int64_t most_bytes = 1 << 20) {
+               const std::string& accepts = "1", int64_t most_bytes = 1 << 20, int jobs = 2) {
     std::ofstream(folder / "k.ptx") << ptx(before);
     std::ofstream(folder / "k.json") << R"j({"ptx": "k.ptx", "accepts": ")j" + accepts + R"j(",
       "sizes": {"n": {"value": 100, "from": 1, "to": 500}},
@@ -41,10 +42,13 @@ class ProgramFuzz : public testing::Test {
       "launches": [{"function": "quarter", "grid": "ceil_div(n, 32)", "block": 32,
                     "arguments": ["x", "y", {"i32": "n"}]}]})j";
     const LaunchFile file(folder / "k.json", {});
-    return fuzz_program(
-        file,
-        {.cases = cases, .seed = seed, .jobs = 2, .replay = "assay check k.json", .most_bytes = most_bytes},
-        {});
+    return fuzz_program(file,
+                        {.cases = cases,
+                         .seed = seed,
+                         .jobs = jobs,
+                         .replay = "assay check k.json",
+                         .most_bytes = most_bytes},
+                        {});
   }
   const ScratchFolder folder;
 };
@@ -74,6 +78,23 @@ TEST_F(ProgramFuzz, TheSameSeedGivesTheSameRun) {
   const FuzzRun once = fuzz(fault, 40, 7), again = fuzz(fault, 40, 7);
   EXPECT_EQ(once.passed, again.passed);
   EXPECT_EQ(once.properties[0].failed, again.properties[0].failed);
+}
+
+/// Large sizes take long, so that small ones that are drawn after them end before them.
+TEST_F(ProgramFuzz, WhatIsFoundAndMadeSmallDoesNotDependOnTheJobs) {
+  const char* const fault =
+      "setp.gt.u32 %q, %n, 256; @%q add.u32 %n, %n, 1; @!%q bra GO; mov.u32 %r0, 0;\n"
+      "AGAIN: add.u32 %r0, %r0, 1; mul.lo.u32 %r1, %n, 8; setp.lt.u32 %q, %r0, %r1; @%q bra AGAIN; GO:\n"
+      "setp.eq.u32 %q, %n, 100; @%q add.s64 %y, %y, 1;";
+  const auto told = [&](int jobs) {
+    std::string all;
+    for (const Verification& v : fuzz(fault, 40, 7, "n == 100 || n > 256", 1 << 20, jobs).findings)
+      all += v.cause + " " + v.replay + "\n";
+    return all;
+  };
+  const std::string alone = told(1);
+  EXPECT_GE(std::count(alone.begin(), alone.end(), '\n'), 2) << alone;
+  for (const int jobs : {2, 8, 8}) EXPECT_EQ(told(jobs), alone) << jobs;
 }
 
 TEST_F(ProgramFuzz, ARunOfNothingIsNoPass) {

@@ -32,6 +32,26 @@ int64_t bytes_of(const Capsule& capsule) {
   return bytes;
 }
 
+/// What making a finding small may cost. With a number of cases, whose findings the seed decides, that is
+/// counted in runs and what they execute, not in time.
+class ShrinkBudget {
+ public:
+  explicit ShrinkBudget(const ProgramFuzzOptions& options) : options_(options) {}
+  void spend(uint64_t lane_instructions) { ++runs_, instructions_ += lane_instructions; }
+  bool is_spent() const {
+    if (options_.interrupted && *options_.interrupted) return true;
+    if (options_.cases) return runs_ >= kRuns || instructions_ >= 2 * options_.most_instructions;
+    return seconds_since(start_) >= options_.time_s / 5;
+  }
+
+ private:
+  static constexpr int kRuns = 1000;
+  const ProgramFuzzOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+  int runs_ = 0;
+  uint64_t instructions_ = 0;
+};
+
 class ProgramFuzz {
  public:
   ProgramFuzz(const LaunchFile& file, const ProgramFuzzOptions& options, const ProgramFuzzListener& listener)
@@ -43,11 +63,13 @@ class ProgramFuzz {
     for (const char* name : kProperties) run_.properties.push_back({name, 0, 0});
     Engine engine;
     engine.run(options_.jobs, [&]() -> Task {
+      if (Task shrinking = next_shrinking()) return shrinking;
       if (is_over()) return nullptr;
       const std::optional<ProgramDraw> draw = next_draw();
       if (!draw) return nullptr;
       ++started_;
-      return [this, &engine, draw = *draw]() -> Merge { return work(engine, draw); };
+      in_flight_.insert(drawn_);
+      return [this, number = drawn_, draw = *draw]() -> Merge { return judge(number, draw); };
     });
     run_.seconds = seconds_since(start_);
     const bool ended = options_.interrupted && *options_.interrupted;
@@ -65,6 +87,13 @@ class ProgramFuzz {
                                                 "same-bits-in-any-order",
                                                 "same-bits-with-any-poison",
                                                 "same-on-every-architecture"};
+
+  struct Found {
+    uint64_t number = 0;
+    ProgramDraw draw;
+    Verification verification;
+    bool settled = false;  ///< it is the first, and is being made small or has been
+  };
 
   bool is_over() const {
     if (options_.interrupted && *options_.interrupted) return true;
@@ -133,20 +162,53 @@ class ProgramFuzz {
     return sizes;
   }
 
-  Merge work(Engine& engine, ProgramDraw draw) {
+  Merge judge(uint64_t number, ProgramDraw draw) {
     std::optional<Verification> v = check(draw);
-    if (v && v->verdict == Verdict::finding) {
-      bool is_new = false;
-      engine.exclusively([&] { is_new = causes_.insert(v->cause).second; });
-      if (is_new) v = shrunk(draw, std::move(*v));
-      return [this, v = std::move(*v), is_new] {
-        count(v);
-        if (!is_new) return;
-        run_.findings.push_back(v);
-        if (listener_.found) listener_.found(v);
+    return [this, number, draw = std::move(draw), v = std::move(v)] {
+      in_flight_.erase(number);
+      if (!v) {
+        ++run_.domain;
+        return;
+      }
+      count(*v);
+      if (v->verdict != Verdict::finding) return;
+      const auto found = first_.find(v->cause);
+      if (found == first_.end() || number < found->second.number)
+        first_.insert_or_assign(v->cause, Found{number, draw, *v});
+    };
+  }
+
+  /// Of the causes that no draw in flight can be the first of: the one that was drawn first, made small.
+  Task next_shrinking() {
+    Found* next = nullptr;
+    for (auto& [cause, found] : first_)
+      if (!found.settled && (in_flight_.empty() || found.number < *in_flight_.begin()) &&
+          (!next || found.number < next->number))
+        next = &found;
+    if (!next) return nullptr;
+    next->settled = true;
+    return [this, found = *next]() -> Merge {
+      Verification small = shrunk(found.draw, found.verification);
+      return [this, number = found.number, small = std::move(small)] {
+        shrunk_.emplace(number, small);
+        tell();
       };
+    };
+  }
+
+  /// In the order of drawing: of a later draw is told when no earlier one is still being made small.
+  void tell() {
+    while (!shrunk_.empty()) {
+      const uint64_t number = shrunk_.begin()->first;
+      const auto is_before = [&](const auto& item) {
+        return item.second.number < number && !told_.contains(item.second.number);
+      };
+      if (std::any_of(first_.begin(), first_.end(), is_before)) return;
+      told_.insert(number);
+      run_.findings.push_back(std::move(shrunk_.begin()->second));
+      shrunk_.erase(shrunk_.begin());
+      if (listener_.found) listener_.found(run_.findings.back());
     }
-    return [this, v = std::move(v)] { v ? count(*v) : void(++run_.domain); };
   }
 
   void count(const Verification& v) {
@@ -185,12 +247,12 @@ class ProgramFuzz {
 
   /// Without the variation, at smaller sizes: whatever keeps the cause.
   Verification shrunk(ProgramDraw draw, Verification found) const {
-    const auto start = Clock::now();
-    const double most = options_.cases ? 10 : options_.time_s / 5;
+    ShrinkBudget budget(options_);
     const std::string cause = found.cause;
     const auto keeps = [&](ProgramDraw smaller) {
-      if (seconds_since(start) > most || !file_.accepts(smaller.sizes)) return false;
+      if (budget.is_spent() || !file_.accepts(smaller.sizes)) return false;
       std::optional<Verification> v = check(smaller);
+      budget.spend(v ? v->lane_instructions : 0);
       if (!v || v->cause != cause) return false;
       draw = smaller, found = std::move(*v);
       return true;
@@ -200,7 +262,7 @@ class ProgramFuzz {
       plain.variation.clear();
       keeps(plain);
     }
-    for (bool smaller = true; smaller && seconds_since(start) < most;) {
+    for (bool smaller = true; smaller && !budget.is_spent();) {
       smaller = false;
       for (const NamedSize& size : file_.sizes()) {
         const int64_t now = draw.sizes[size.name];
@@ -222,7 +284,10 @@ class ProgramFuzz {
   const ProgramFuzzListener& listener_;
   const Clock::time_point start_ = Clock::now();
   FuzzRun run_;
-  std::set<std::string> causes_;
+  /// By cause, the first in the order of drawing of those that have ended.
+  std::map<std::string, Found> first_;
+  std::set<uint64_t> in_flight_, told_;      ///< numbers of draws
+  std::map<uint64_t, Verification> shrunk_;  ///< not told of yet
   uint64_t drawn_ = 0;
   int64_t started_ = 0;
 };

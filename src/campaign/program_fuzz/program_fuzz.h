@@ -39,10 +39,10 @@ struct ProgramFuzzListener {
   std::function<void(const Verification&)> found;  ///< one per cause, shrunk
 };
 
-/// Findings in the order of discovery, one per cause, each shrunk for at most a fifth of the time. In
-/// FuzzRun::domain are the draws that were not run: too large, or no launch at their sizes. With `cases`
-/// the same seed draws the same runs; which of several with one cause is shrunk is decided by the first to
-/// end. Throws BadInput where no drawn sizes are accepted, or nothing could be run.
+/// Findings in the order of drawing, one per cause, the first that was drawn of it, each shrunk for at most a
+/// fifth of the time. In FuzzRun::domain are the draws that were not run: too large, or no launch at their
+/// sizes. With `cases` the same seed gives the same findings, however many jobs there are.
+/// Throws BadInput where no drawn sizes are accepted, or nothing could be run.
 FuzzRun fuzz_program(const LaunchFile&, const ProgramFuzzOptions&, const ProgramFuzzListener&);
 
 }  // namespace assay
