@@ -9,6 +9,7 @@
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
 #include "src/cli/program_options.h"
+#include "src/cli/whole_number.h"
 
 namespace assay::cli {
 namespace {
@@ -31,15 +32,17 @@ void add_check(CLI::App& app, int& status) {
       "Runs a program that no operator describes, and says what is wrong with it whatever it computes");
   const auto options = std::make_shared<CheckCommand>();
   options->program.add_to(*command);
-  command
-      ->add_option("--expect", options->asked.expect,
-                   "What outputs should be: .safetensors, .npz, or a folder of .npy")
-      ->type_name("FILE");
+  CLI::Option* expect = command
+                            ->add_option("--expect", options->asked.expect,
+                                         "What outputs should be: .safetensors, .npz, or a folder of .npy")
+                            ->type_name("FILE")
+                            ->check(not_empty());
   command
       ->add_option("--tolerance", options->asked.tolerance,
                    "With --expect: an element may be off by so much of itself plus of its tensor's root mean "
                    "square (0: no bit)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->needs(expect);
   std::string names;
   for (const vm::CheckRow& row : vm::check_rows()) names += ", " + std::string(row.name);
   command->add_option("--checks", options->asked.checks, "all, none, or some of" + names.substr(1))

@@ -94,6 +94,7 @@ struct FuzzCommand {
   FindingOptions findings;
   FuzzOptions options;
   bool details = false;
+  const CLI::App* app = nullptr;
 
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
   int status_of(const FuzzRun& run, int signal) const {
@@ -204,6 +205,10 @@ struct FuzzCommand {
     options.baseline = known ? &*known : nullptr;
     if (what.kernels().empty() && options.known_first)
       throw BadInput("--known-first: findings of launch files are not kept in the database");
+    if (what.kernels().empty() && app->count("--db") > 0 && !db.empty())
+      throw BadInput(
+          "--db: findings of launch files are not kept in a database; leave it out (--json keeps the "
+          "result)");
     total_time = parse_duration(time), total_cases = options.cases;
     options.seed = seed ? *seed : std::random_device{}();
     if (options.jobs == 0) options.jobs = engines.threads() > 0 ? engines.threads() : own_cores();
@@ -237,6 +242,7 @@ void add_fuzz(CLI::App& app, int& status) {
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
   o->what.add_to(*command);
+  o->app = command;
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);
@@ -262,7 +268,8 @@ void add_fuzz(CLI::App& app, int& status) {
       ->group(budget);
   command
       ->add_option("--db,--database", o->db,
-                   "Findings and corpus: a file (SQLite), or a server (PostgreSQL); empty for none")
+                   "Findings and corpus of kernels, not of launch files: a file (SQLite), or a server "
+                   "(PostgreSQL); empty for none")
       ->type_name("FILE|postgresql://..")
       ->group(results)
       ->capture_default_str();

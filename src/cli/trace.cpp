@@ -194,10 +194,12 @@ void add_trace(CLI::App& app, int& status) {
   const auto options = std::make_shared<TraceCommand>();
   options->kernel.add_to(*command, "KERNEL|TOKEN|FILE");
   CLI::Option* element =
-      command->add_option("--element", options->element,
-                          "Output element to walk back from, finite or not, as in \"o[0,16,0,3]\" (default: "
-                          "the first non-finite one by "
-                          "output and index; where there is none, the one furthest beyond its bound)");
+      command
+          ->add_option("--element", options->element,
+                       "Output element to walk back from, finite or not, as in \"o[0,16,0,3]\" (default: "
+                       "the first non-finite one by "
+                       "output and index; where there is none, the one furthest beyond its bound)")
+          ->check(not_empty());
   CLI::Option* first =
       command->add_flag("--first", options->first,
                         "Walk back from the element whose non-finite value was born first in the "

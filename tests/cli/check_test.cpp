@@ -230,6 +230,13 @@ TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
       {"check row_norm.json --checks race", "unknown check 'race'"},
       {"check row_norm.json --expect row_norm.json", "row_norm.json"},
       {"check row_norm.json --partly z", "--partly: unknown output 'z'"},
+      {"check row_norm.json --tolerance 1e-5", "--tolerance requires --expect"},
+      {"check row_norm.json --expect ''", "--expect: an empty value"},
+      {"fuzz row_norm.json --cases 1 --db f.db", "--db: findings of launch files are not kept in a database"},
+      {"fuzz row_norm.json --cases 1 --database /nonexistent/x.db", "--db: findings of launch files"},
+      {"trace row_norm.json --element ''", "--element: an empty value"},
+      {"trace row_norm.json --element 'y[0'",
+       "element 'y[0': it does not end with ']'; the last one is y[2,199]"},
       {"trace row_norm.json --element y[0,999]", "'999' is not below 200; the last one is y[2,199]"},
   };
   for (const auto& [arguments, message] : rows) {

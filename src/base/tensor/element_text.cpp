@@ -14,8 +14,10 @@ int64_t flat_element(const std::string& text, const std::vector<Axis>& axes) {
   std::string form;  // the last element
   for (const Axis& axis : axes) form += fmt::format("{}{}", form.empty() ? "" : ",", axis.size - 1);
   form = fmt::format("the last one is {}[{}]", text.substr(0, open), form);
-  if (open == std::string::npos || !text.ends_with(']'))
-    throw BadInput(fmt::format("element '{}': {}", text, form));
+  if (open == std::string::npos)
+    throw BadInput(fmt::format("element '{}': no index in brackets follows the name; {}", text, form));
+  if (!text.ends_with(']'))
+    throw BadInput(fmt::format("element '{}': it does not end with ']'; {}", text, form));
   std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);
   int64_t flat = 0;
   for (const Axis& axis : axes) {
