@@ -164,7 +164,7 @@ class DrawnProgram {
     text += "setp.lt.f32 %p1, %a, %b; and.b32 %r1, %t, 1; setp.eq.u32 %p2, %r1, 0; mov.b32 %r2, 3;\n";
     const int parts = 1 + below(4);
     for (int part = 0; part < parts; ++part) {
-      switch (below(4)) {
+      switch (below(5)) {
         case 0:
           text += fmt::format(
               "LOOP{}:\n{}sub.u32 %r2, %r2, 1; setp.ne.u32 %p3, %r2, 0; @%p3 bra LOOP{}; mov.b32 %r2, 2;\n",
@@ -178,6 +178,9 @@ class DrawnProgram {
           text += fmt::format(
               "{{ .reg .f32 %in; {} mul.rn.f32 %in, %xf0, %xf1; add.rn.f32 %xf2, %in, %xf3; {}}}\n",
               stretch(), stretch());
+          break;
+        case 3:
+          text += rescaled();
           break;
         default:
           text += stretch() + product();
@@ -236,6 +239,22 @@ class DrawnProgram {
     }
     return text;
   }
+  /// Products by one factor or two in a row, as sums are rescaled, some of them in scopes.
+  std::string rescaled() {
+    const std::string name = fmt::format("%xs{}_", rescaled_++);
+    std::string text = fmt::format(".reg .f32 {}<12>;\n", name), sums;
+    for (int i = 0, count = 6 + below(7), factors = 1 + below(2); i < count; ++i) {
+      static constexpr const char* kKinds[] = {"mul.f32", "mul.rn.f32", "mul.ftz.f32"};
+      static constexpr const char* kScopes[] = {"{ ", "{ .reg .f32 %in; mul.f32 %in, %xf0, %xf3; ",
+                                                "{ { .reg .f32 %in; mul.f32 %in, %xf1, %xf3; } "};
+      const std::string product =
+          fmt::format("{} {}{}, %xf{}, %xf{};", kKinds[below(3)], name, i, below(3), 3 + i % factors);
+      const int scope = below(8);
+      text += scope < 3 ? kScopes[scope] + product + " }\n" : product + "\n";
+      sums += fmt::format("max.f32 %xf{0}, %xf{0}, {1}{2};\n", below(kEach), name, i);
+    }
+    return text + sums;
+  }
   std::string product() {
     const auto four = [&](char type) { return fmt::format("{{%x{0}0, %x{0}1, %x{0}2, %x{0}3}}", type); };
     const auto two = [&](char type) { return fmt::format("{{%x{0}4, %x{0}{1}}}", type, below(4)); };
@@ -258,6 +277,7 @@ class DrawnProgram {
   }
 
   bool integers_;
+  int rescaled_ = 0;
   std::mt19937 random_;
 };
 

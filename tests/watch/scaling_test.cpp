@@ -72,6 +72,33 @@ TEST(Scaling, TestsTakeOneSumOfEachFactor) {
   EXPECT_FALSE(before(made(12, 4).ptx));
 }
 
+/// Nine products by one factor, of which number `in_scope` stands in a scope, as inline assembly has it.
+std::string with_a_scope(int in_scope, const char* scope) {
+  std::string body = ".reg .f32 %x<9>, %y<9>;\n";
+  for (int i = 0; i < 9; ++i)
+    body += fmt::format("mul.rn.f32 %x{}, %a, 0f{:08X};\n", i, std::bit_cast<uint32_t>(i - 3.5f));
+  body += "bra LATER;\nLATER:\n";
+  for (int i = 0; i < 9; ++i) {
+    const std::string product = fmt::format("mul.f32 %y{0}, %x{0}, %b;", i);
+    body += i == in_scope ? fmt::format("{{ {} {} }}\n", scope, product) : product + "\n";
+  }
+  body += "bra LAST;\nLAST:\nmov.b32 %f0, 0;\n";
+  for (int i = 0; i < 9; ++i) body += fmt::format("max.f32 %f0, %f0, %y{};\n", i);
+  return body + "mov.b32 %d, %f0;";
+}
+
+// They end outside of scopes, and what is written aside holds whole ones.
+TEST(Scaling, ScopesAmongProductsStayWhole) {
+  for (const char* scope : {"", ".reg .f32 %in; mul.f32 %in, %x0, %b;",
+                            ".reg .f32 %in; mul.f32 %f9, %in, %b;", "{ mul.f32 %f9, %x0, %b; }"})
+    for (int in_scope = 0; in_scope < 9; ++in_scope)
+      for (const float a : {1.0f, 3e38f, INFINITY}) {
+        const TracedAndNoted s = of_body(with_a_scope(in_scope, scope), {1, a}, {1, 2});
+        EXPECT_TRUE(s.same_outputs && s.same_trap && !s.trapped) << scope << in_scope << s.text;
+        EXPECT_EQ(s.traced, s.noted) << scope << in_scope << " of " << a << s.text;
+      }
+}
+
 // What stands where a product adds to in place counts as finite behind it, and as what it is where it is not.
 TEST(Scaling, SumsOfProductsInPlaceAreRescaled) {
   std::string body =

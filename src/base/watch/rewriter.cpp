@@ -197,9 +197,8 @@ class FunctionRewriter {
 
   /// Products by few factors from here on, which are tested before they run.
   std::optional<Scaling> scaling(int32_t from) const {
-    if (text_.depth(static_cast<size_t>(from)) > 1) return std::nullopt;
     if (rehearsal_ && rehearsal_->holds[static_cast<size_t>(from)]) return std::nullopt;
-    return scaling_from(f_, watched_, from, starts_);
+    return scaling_from(f_, watched_, from, starts_, depth_, scoped_);
   }
   void scale(int32_t from, const Scaling& products, Insertions& insertions) {
     if (from > 0) end_segment(from - 1, false, insertions);

@@ -26,21 +26,28 @@ bool is_product(const ptx::Instruction& in, const WatchedInstruction& what) {
 }  // namespace
 
 std::optional<Scaling> scaling_from(const ptx::Function& f, const std::vector<WatchedInstruction>& watched,
-                                    int32_t from, const std::vector<bool>& starts) {
-  std::map<int32_t, size_t> uses;
+                                    int32_t from, const std::vector<bool>& starts,
+                                    const std::vector<int>& depth, const std::vector<bool>& scoped) {
   std::set<int32_t> written;
-  auto end = static_cast<size_t>(from);
-  for (; end < f.body.size() && is_product(f.body[end], watched[end]); ++end) {
-    if (end > static_cast<size_t>(from) && starts[end]) break;
-    const auto& sources = watched[end].sources;
-    if (written.contains(sources[0].operand->reg) || written.contains(sources[1].operand->reg)) break;
-    for (const FloatOperand& source : sources) ++uses[source.operand->reg];
-    written.insert(watched[end].results[0].operand->reg);
+  const auto begin = static_cast<size_t>(from);
+  size_t end = begin;  // behind the last one that stands in the function's own scope
+  for (size_t i = begin; i < f.body.size() && is_product(f.body[i], watched[i]); ++i) {
+    if (i > begin && starts[i]) break;
+    const auto is_known = [&](const FloatOperand& source) {
+      const int32_t reg = source.operand->reg;
+      return !written.contains(reg) && !scoped[static_cast<size_t>(reg)];
+    };
+    if (!is_known(watched[i].sources[0]) || !is_known(watched[i].sources[1])) break;
+    written.insert(watched[i].results[0].operand->reg);
+    if (depth[i] == 1) end = i + 1;
   }
-  if (end - static_cast<size_t>(from) < kLeast) return std::nullopt;
+  if (depth[begin] > 1 || end - begin < kLeast) return std::nullopt;
+  std::map<int32_t, size_t> uses;
+  for (size_t i = begin; i < end; ++i)
+    for (const FloatOperand& source : watched[i].sources) ++uses[source.operand->reg];
   Scaling made;
   made.end = static_cast<int32_t>(end);
-  for (size_t i = static_cast<size_t>(from); i < end; ++i) {
+  for (size_t i = begin; i < end; ++i) {
     int32_t x = watched[i].sources[0].operand->reg, factor = watched[i].sources[1].operand->reg;
     if (uses[x] > uses[factor]) std::swap(x, factor);
     made.of[factor].push_back(x);

@@ -20,9 +20,12 @@ struct Scaling {
   std::map<int32_t, std::vector<int32_t>> of;  ///< by factor: registers that it multiplies
 };
 
-/// Of one that begins with instruction `from`; no branch leads into it (`starts`).
+/// Of one that begins with instruction `from`; no branch leads into it (`starts`). It begins and ends in the
+/// function's own scope (`depth` 1), so that scopes within are whole; what it multiplies is known there (not
+/// `scoped`, by register: named in inner scopes alone).
 std::optional<Scaling> scaling_from(const ptx::Function&, const std::vector<WatchedInstruction>&,
-                                    int32_t from, const std::vector<bool>& starts);
+                                    int32_t from, const std::vector<bool>& starts,
+                                    const std::vector<int>& depth, const std::vector<bool>& scoped);
 
 /// Writes the test; returns the predicate that something may not be finite.
 std::string test_of_scaling(const Scaling&, const ptx::Function&, AddedRegisters&, Code&);
