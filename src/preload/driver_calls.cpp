@@ -1,8 +1,10 @@
 // The functions of the CUDA driver that a watched program calls first ("CUDA Driver API"), also where it asks
 // the driver for their addresses.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "src/preload/watched_process.h"
 
@@ -16,9 +18,21 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(next_function(name));
 }
 
-const void* watched(const void* image) {
-  const void* const made = WatchedProcess::get().watched_image(image);
-  return made ? made : image;
+/// Loads an image with the watch in it, or as it is where the driver refuses that. `values` are of as many
+/// options: a load that fails leaves in some of them what it has to say, as the bytes of a log.
+template <class Load>
+int load(const void* image, void* values, unsigned options, const Load& real) {
+  WatchedProcess& process = WatchedProcess::get();
+  const void* const made = process.watched_image(image);
+  if (!made) return real(image);
+  auto** const begin = static_cast<void**>(values);
+  const std::vector<void*> before(begin, begin ? begin + options : begin);
+  const int status = real(made);
+  if (status == 0) return 0;
+  if (begin) std::copy(before.begin(), before.end(), begin);
+  const int as_it_is = real(image);
+  if (as_it_is == 0) process.refused(made, status);
+  return as_it_is;
 }
 
 void launching() {
@@ -33,24 +47,26 @@ using namespace assay::preload;  // NOLINT(google-build-using-namespace): the C 
 
 ASSAY_CUDA int cuModuleLoadData(void* module, const void* image) {
   static const auto real = next<int (*)(void*, const void*)>("cuModuleLoadData");
-  return real(module, watched(image));
+  return load(image, nullptr, 0, [&](const void* given) { return real(module, given); });
 }
 ASSAY_CUDA int cuModuleLoadDataEx(void* module, const void* image, unsigned count, void* options,
                                   void* values) {
   static const auto real = next<int (*)(void*, const void*, unsigned, void*, void*)>("cuModuleLoadDataEx");
-  return real(module, watched(image), count, options, values);
+  return load(image, values, count,
+              [&](const void* given) { return real(module, given, count, options, values); });
 }
 ASSAY_CUDA int cuModuleLoadFatBinary(void* module, const void* image) {
   static const auto real = next<int (*)(void*, const void*)>("cuModuleLoadFatBinary");
-  return real(module, watched(image));
+  return load(image, nullptr, 0, [&](const void* given) { return real(module, given); });
 }
 ASSAY_CUDA int cuLibraryLoadData(void* library, const void* image, void* options, void* values,
                                  unsigned count, void* library_options, void* library_values,
                                  unsigned library_count) {
   static const auto real =
       next<int (*)(void*, const void*, void*, void*, unsigned, void*, void*, unsigned)>("cuLibraryLoadData");
-  return real(library, watched(image), options, values, count, library_options, library_values,
-              library_count);
+  return load(image, values, count, [&](const void* given) {
+    return real(library, given, options, values, count, library_options, library_values, library_count);
+  });
 }
 ASSAY_CUDA int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {

@@ -113,13 +113,19 @@ WatchedProcess::~WatchedProcess() {
 std::string WatchedProcess::watched(const std::string& text, const std::string& path, bool marks_cold,
                                     int own_registers,
                                     const std::map<std::string, int>& registers_of_entries) {
+  watch::WatchOptions options = watch_;
+  options.marks_cold_code = marks_cold, options.own_registers = own_registers;
+  options.registers_of_entries = registers_of_entries;
+  std::vector<Given> given;
+  return watched(text, path, std::move(options), given);
+}
+
+std::string WatchedProcess::watched(const std::string& text, const std::string& path,
+                                    watch::WatchOptions options, std::vector<Given>& given) {
   const std::lock_guard lock(mutex_);
   if (!buffer_) return text;
   try {
     auto parsed = std::make_shared<ptx::Module>(ptx::parse_functions(text, path));
-    watch::WatchOptions options = watch_;
-    options.marks_cold_code = marks_cold, options.own_registers = own_registers;
-    options.registers_of_entries = registers_of_entries;
     watch::WatchedText made = watch::rewritten(text, *parsed, options, sites_);
     const auto more = static_cast<int32_t>(made.sites.size());
     const size_t bytes = watch::buffer_bytes(static_cast<uint64_t>(sites_ + more));
@@ -127,10 +133,10 @@ std::string WatchedProcess::watched(const std::string& text, const std::string& 
       unwatched_.push_back(path + ": the buffer is full");
       return text;
     }
+    given.push_back({parsed, made.counts});
     modules_.push_back({std::move(parsed), std::move(made.sites), sites_});
     sites_ += more, used_ = bytes;
-    counts_.instructions += made.counts.instructions, counts_.watched += made.counts.watched;
-    counts_.added += made.counts.added, counts_.added_aside += made.counts.added_aside;
+    add(made.counts, 1);
     unwatched_.insert(unwatched_.end(), made.unwatched.begin(), made.unwatched.end());
     return std::move(made.ptx);
   } catch (const BadInput& error) {
@@ -141,27 +147,50 @@ std::string WatchedProcess::watched(const std::string& text, const std::string& 
 
 const void* WatchedProcess::watched_image(const void* image) {
   if (!image) return nullptr;
+  watch::WatchOptions options = watch_;
+  options.marks_cold_code = driver_marks_cold();
+  std::vector<Given> given;
   if (const size_t bytes = fat_binary_bytes(image)) {
-    const std::map<std::string, int> registers = registers_beside({static_cast<const char*>(image), bytes});
+    options.registers_of_entries = registers_beside({static_cast<const char*>(image), bytes});
     std::vector<std::byte> made = with_texts(
         image,
-        [&](const std::string& text, const std::string& path) {
-          return watched(text, path, driver_marks_cold(), 0, registers);
-        },
+        [&](const std::string& text, const std::string& path) { return watched(text, path, options, given); },
         [&](const std::string& text, int capability) { return compiled_.kept(text, capability); });
     if (made.empty()) return ++left_out_, nullptr;
     const std::lock_guard lock(mutex_);
-    return images_.emplace_back(std::move(made)).data();
+    const void* const kept = images_.emplace_back(std::move(made)).data();
+    given_[kept] = std::move(given);
+    return kept;
   }
   const char* const text = static_cast<const char*>(image);
   if (!is_ptx(text)) return ++left_out_, nullptr;
   // Compiled as it is, it says how many registers its entries have.
-  const auto registers =
-      driver_marks_cold() ? watch::registers_of(compiled_.compiled(text)) : std::map<std::string, int>();
-  std::string made = watched(text, "module", driver_marks_cold(), 0, registers);
+  if (options.marks_cold_code) options.registers_of_entries = watch::registers_of(compiled_.compiled(text));
+  std::string made = watched(text, "module", options, given);
   if (std::string code = compiled_.keeps() ? compiled_.compiled(made) : ""; !code.empty()) made.swap(code);
   const std::lock_guard lock(mutex_);
-  return texts_.emplace_back(std::move(made)).c_str();
+  const void* const kept = texts_.emplace_back(std::move(made)).c_str();
+  given_[kept] = std::move(given);
+  return kept;
+}
+
+void WatchedProcess::refused(const void* watched_image, int status) {
+  const std::lock_guard lock(mutex_);
+  for (const Given& given : given_[watched_image]) {
+    std::erase_if(modules_, [&](const watch::WatchedModule& m) { return m.original == given.module; });
+    add(given.counts, -1);
+    const std::string kernel = given.module->functions.empty() ? "" : given.module->functions[0].name;
+    const std::string line =
+        fmt::format("{} of {}: the driver refuses it with the watch in it (error {}); it runs as it is",
+                    given.module->path, kernel, status);
+    if (std::find(unwatched_.begin(), unwatched_.end(), line) == unwatched_.end()) unwatched_.push_back(line);
+  }
+  given_.erase(watched_image);
+}
+
+void WatchedProcess::add(const watch::WatchCounts& counts, int times) {
+  counts_.instructions += times * counts.instructions, counts_.watched += times * counts.watched;
+  counts_.added += times * counts.added, counts_.added_aside += times * counts.added_aside;
 }
 
 bool WatchedProcess::is_left_out(const void* code) {

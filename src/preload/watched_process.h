@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,6 +32,9 @@ class WatchedProcess {
   /// An image as cuModuleLoadData takes it: PTX text or a fat binary, or machine code of it that was kept;
   /// null: it goes on as it is.
   const void* watched_image(const void* image);
+  /// The driver refuses what watched_image gave, with that status, and takes the image as it is: it counts
+  /// among what is not watched.
+  void refused(const void* watched_image, int status);
   /// Whether the code at that address belongs to a library of NVIDIA's or PyTorch's: compiling all of its
   /// PTX anew would take minutes.
   bool is_left_out(const void* code);
@@ -46,6 +50,14 @@ class WatchedProcess {
 
  private:
   WatchedProcess();
+  /// A text in an image: what it added to what is watched.
+  struct Given {
+    std::shared_ptr<const ptx::Module> module;
+    watch::WatchCounts counts;
+  };
+  std::string watched(const std::string& text, const std::string& path, watch::WatchOptions,
+                      std::vector<Given>&);
+  void add(const watch::WatchCounts&, int times);
   void tell(const watch::NotedBirth&);
   void write_result();
 
@@ -61,6 +73,7 @@ class WatchedProcess {
   std::vector<std::string> unwatched_;
   std::vector<std::vector<std::byte>> images_;  ///< that the driver was given
   std::vector<std::string> texts_;
+  std::map<const void*, std::vector<Given>> given_;  ///< by image that the driver was given
   uint32_t launches_ = 0, told_ = 0;
   std::vector<bool> is_told_;  ///< by record
   std::atomic<int64_t> left_out_ = 0;

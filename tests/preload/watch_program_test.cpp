@@ -74,6 +74,36 @@ TEST(WatchProgram, BirthsOfLaunchesThroughTheDriverAreThoseOfTheTrace) {
   EXPECT_EQ(clean.status, 0) << clean.out;
 }
 
+// The program runs on with what it loaded, as it does without the watch.
+TEST(WatchProgram, WhatTheDriverRefusesIsLoadedAsItIs) {
+  const ScratchFolder here;
+  const auto loaded = [&](const std::string& name) {
+    return run_assay("watch --on cuda --json w.json -- " ASSAY_LOADS_MODULES " " + name, here);
+  };
+  const Ran taken = loaded("taken");
+  EXPECT_NE(taken.out.find("0 0 0 0\n"), taken.out.npos) << taken.out << taken.err;
+  json result = json::parse(read_file(here / "w.json"));
+  EXPECT_EQ(result.at("modules"), 4);
+  EXPECT_EQ(result.at("counts").at("watched"), 4);
+  EXPECT_EQ(result.at("unwatched"), json::array());
+
+  const Ran refused = loaded("refused");
+  EXPECT_EQ(refused.status, 0) << refused.out << refused.err;
+  EXPECT_NE(refused.out.find("0 0 0 0\n"), refused.out.npos) << refused.out << refused.err;
+  const std::string why =
+      "module of refused: the driver refuses it with the watch in it (error 218); it runs as it is";
+  EXPECT_NE(refused.out.find("not watched: " + why), refused.out.npos) << refused.out;
+  result = json::parse(read_file(here / "w.json"));
+  EXPECT_EQ(result.at("modules"), 0);
+  EXPECT_EQ(result.at("counts").at("watched"), 0);
+  EXPECT_EQ(result.at("unwatched"), json({why}));
+
+  // What it refuses anyway is not the watch's doing.
+  const Ran never = loaded("never");
+  EXPECT_NE(never.out.find("218 218 218 218\n"), never.out.npos) << never.out << never.err;
+  EXPECT_EQ(json::parse(read_file(here / "w.json")).at("unwatched"), json::array());
+}
+
 TEST(WatchProgram, PtxIsWrittenWithTheWatchInIt) {
   const ScratchFolder here;
   const Ran ran = run_assay("watch " ASSAY_SOURCE_DIR "/tests/data/row_norm.ptx --output w.ptx", here);
