@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
+#include <utility>
 
 namespace assay::watch {
 namespace {
@@ -16,11 +16,13 @@ bool is_product(const ptx::Instruction& in, const WatchedInstruction& what) {
   const auto is_float = [](const FloatOperand& operand) {
     return operand.type == ptx::Type::f32 && operand.operand->kind == ptx::Operand::Kind::reg;
   };
-  constexpr const char* kOpcodes[] = {"mul.f32", "mul.rn.f32", "mul.ftz.f32", "mul.rn.ftz.f32"};
-  return what.kind == WatchedInstruction::Kind::scalar && in.predicate < 0 && what.sources.size() == 2 &&
-         what.results.size() == 1 && is_float(what.results[0]) && is_float(what.sources[0]) &&
-         is_float(what.sources[1]) &&
-         std::find(std::begin(kOpcodes), std::end(kOpcodes), in.opcode) != std::end(kOpcodes);
+  const ptx::Form& form = in.form;
+  const bool multiplies = form.operation == ptx::Operation::mul && form.type_count == 1 &&
+                          (form.rounding == ptx::Rounding::none || form.rounding == ptx::Rounding::rn) &&
+                          !form.saturates && !form.packed && !form.float_pairs;
+  return multiplies && what.kind == WatchedInstruction::Kind::scalar && in.predicate < 0 &&
+         what.sources.size() == 2 && what.results.size() == 1 && is_float(what.results[0]) &&
+         is_float(what.sources[0]) && is_float(what.sources[1]);
 }
 
 }  // namespace
