@@ -29,7 +29,7 @@ formatter=$(tools/formatter.sh) || exit 2
 
 if [[ ${#files[@]} -eq 0 ]]; then
   if [[ -n $all ]]; then
-    listed=$(git ls-files)
+    listed=$(git ls-files --cached --others --exclude-standard)
   else
     base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
     listed=$(git diff --name-only --diff-filter=d "$base"; git ls-files --others --exclude-standard)
