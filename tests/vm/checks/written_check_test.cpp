@@ -56,6 +56,14 @@ const Twin twins[] = {
      "mov.u32 %r0, tile; FAULT bar.warp.sync -1;\nred.shared.add.u32 [%r0], 1; // read\nbar.warp.sync -1; "
      "ld.shared.b32 %d, [%r0];\n",
      "", "st.shared.b32 [%r0], 0;", tile, 32},
+    {"what an exchange found", "unwritten-output", MINE "FAULT atom.shared.exch.b32 %d, [%r1], %t; // read\n",
+     "", "st.shared.b32 [%r1], %t;", tile, 32},
+    {"what an exchange leaves", "unwritten-output",
+     MINE "FAULT atom.shared.exch.b32 %r3, [%r1], %r7; // read\nld.shared.b32 %d, [%r1];\n", "",
+     "mov.b32 %r7, %t;", tile, 32},
+    {"what a compare and swap may leave", "unwritten-output",
+     MINE "FAULT atom.shared.cas.b32 %r3, [%r1], %t, 5; // read\nld.shared.b32 %d, [%r1];\n", "",
+     "st.shared.b32 [%r1], 4;", tile, 32},
     {"a branch", "unwritten-branch",
      MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nsetp.eq.s32 %p1, %r2, 0;\n@%p1 bra DONE; // "
           "reached\nmov.u32 %d, 1;\n",
@@ -127,6 +135,9 @@ const char* const harmless[] = {
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 {%h1, %h2}, %r2; cvt.u32.u16 %d, %h1;",
     MINE
     "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; prmt.b32 %d, %r2, %t, 0x5410; and.b32 %d, %d, 255;",
+    // exchanged for something else
+    MINE "atom.shared.exch.b32 %r2, [%r1], %t; ld.shared.b32 %d, [%r1];",
+    "atom.global.exch.b32 %r2, [%pd], %t; ld.global.b32 %d, [%pd];",
     // cut off by a conversion
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u16.u32 %h1, %r2; cvt.u32.u16 %d, %h1;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u32.s8 %d, %r2;",

@@ -180,13 +180,15 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     spoil(warp, facts(op).d, unchosen, event_of(warp, op, chooser, std::countr_zero(unchosen)));
 }
 
-/// The new value comes of the old one and of the operands; atom returns the old one.
+/// The new value comes of the old one and of the operands, that of an exchange of its operand alone; atom
+/// returns the old one.
 void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
+  const bool exchanges = signature(op).form.combine == ptx::Combine::exch;
   each_lane(mask, [&](int lane) {
     const BytePlace memory{no_slot, warp.space, lane, warp.address[lane]};
     const Taken old = take(warp, op, memory, op.element_bytes);
-    uint32_t event = old.event;
+    uint32_t event = exchanges ? 0 : old.event;
     for (const Register& source : f.sources)
       if (any(warp, source) >> lane & 1) event = event_of(warp, op, source, lane);
     give(warp, memory, op.element_bytes, {event ? ~uint64_t{0} : 0, 0, event});
