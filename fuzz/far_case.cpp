@@ -4,6 +4,7 @@
 
 #include "fuzz/choice.h"
 #include "fuzz/dimensions.h"
+#include "fuzz/settle.h"
 
 namespace assay {
 namespace {
@@ -57,8 +58,9 @@ Case far_case(const Target& target) {
   if (c.M > 0) c.M = std::min<int64_t>(has_slots(target.op) ? 16 : 2, target.kernel.limits.max_M);
   if (c.values == "exact") c.values = "normal";
   if (!target.op.takes_scale) c.scale.reset();
-  c.decay =
-      target.kernel.limits.gate_min > -1e4 ? "near-one" : pick<std::string>({{1, "mild"}, {1, "strong"}});
+  const KernelLimits& limits = target.kernel.limits;
+  c.decay = takes_all_decays(limits) ? pick<std::string>({{1, "mild"}, {1, "strong"}})
+                                     : decay_within(limits, c.gate_dtype);
   // A gradient of what sequences share sums over all of them: one block of it has no end.
   const auto shared = [](const ArgumentSpec& output) {
     return std::none_of(output.axes.begin(), output.axes.end(),

@@ -1,10 +1,13 @@
 #include "fuzz/settle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
+#include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/case/draw_on_demand.h"
 #include "src/case/layouts.h"
@@ -117,8 +120,27 @@ void share_shape(Case& c, const Case& of, const Operator& op) {
   settle_layout(c, op);
 }
 
+bool takes_all_decays(const KernelLimits& limits) {
+  return limits.gate_min <= kSmallestLogDecay && limits.gate_max >= 0;
+}
+
+std::string decay_within(const KernelLimits& limits, Dtype gate_dtype) {
+  // Ends a little inside, because formats round them.
+  const double weakest = std::max(0.0, -limits.gate_max * 65 / 64),
+               strongest = std::min(-limits.gate_min * 63 / 64, std::max(8.0, 2 * weakest));
+  const std::string profiles[] = {"near-one", fmt::format("strong:{},{}", weakest, strongest),
+                                  fmt::format("constant:{}", (limits.gate_min + limits.gate_max) / 2)};
+  const Extremes taken{limits.gate_min, limits.gate_max};
+  for (const std::string& profile : profiles)
+    if (const Extremes drawn = parse_decay(profile).extremes(gate_dtype);
+        taken.has(drawn.least) && taken.has(drawn.greatest))
+      return profile;
+  return fmt::format("constant:{}", limits.gate_max);
+}
+
 bool within_gate_range(const Case& c, const Target& target) {
-  if (target.kernel.limits.gate_min <= -1e4) return true;
+  const KernelLimits& limits = target.kernel.limits;
+  if (takes_all_decays(limits)) return true;
   const ResolvedCase r = resolve(c, target.op);
   for (const SizedArgument& input : r.inputs) {
     if (input.spec.role != Role::log_decay) continue;
@@ -126,15 +148,15 @@ bool within_gate_range(const Case& c, const Target& target) {
     const Tensor gate =
         r.overrides.empty() ? draw_on_demand(input, r) : draw_inputs(r).at(std::string(input.spec.name));
     for (int64_t i = 0; i < gate.size(); ++i)
-      if (gate.value(i) < target.kernel.limits.gate_min) return false;
+      if (gate.value(i) < limits.gate_min || gate.value(i) > limits.gate_max) return false;
   }
   return true;
 }
 
 void settle_gates(Case& c, const Target& target) {
-  if (target.kernel.limits.gate_min <= -1e4 || chance(10)) return;
+  if (takes_all_decays(target.kernel.limits) || chance(10)) return;
   for (int attempt = 0; attempt < 12 && !within_gate_range(c, target); ++attempt) draw_decay(c, target);
-  if (!within_gate_range(c, target)) c.decay = "near-one";
+  if (!within_gate_range(c, target)) c.decay = decay_within(target.kernel.limits, c.gate_dtype);
 }
 
 }  // namespace assay

@@ -17,11 +17,15 @@ void fit_sizes(Case&, const Kernel&);
 /// Heads, widths and formats of another case of the kernel. Strides of views that no longer fit are left out.
 void share_shape(Case&, const Case& of, const Operator&);
 
+/// Does it take all that the operator's domain has?
+bool takes_all_decays(const KernelLimits&);
+/// Decays that all lie where the kernel takes them, in this format: near one where it takes those.
+std::string decay_within(const KernelLimits&, Dtype gate_dtype);
 /// Are all log decays of the case within what its kernel takes? The inputs are drawn for it where that is
 /// less than the operator's domain.
 bool within_gate_range(const Case&, const Target&);
 /// Nine in ten cases of a kernel with a narrower gate range than the operator's domain get other decays until
-/// they are inside, the mild profiles at last.
+/// they are inside, those of decay_within at last.
 void settle_gates(Case&, const Target&);
 
 }  // namespace assay

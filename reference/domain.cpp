@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "reference/slices.h"
 
@@ -14,11 +16,11 @@ bool not_negative(const ArgumentSpec& argument) {
   return argument.not_negative || argument.role == Role::positive;
 }
 
-bool inside(const ArgumentSpec& argument, double x) {
-  if (not_negative(argument) && !(x >= 0)) return false;
-  const Role role = argument.role;
-  if (role == Role::rate && !(x >= 0 && x <= kLargestRate)) return false;
-  return std::isfinite(x) && (role != Role::log_decay || (x >= kSmallestLogDecay && x <= 0));
+Extremes allowed(const ArgumentSpec& argument) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  if (argument.role == Role::rate) return {0, kLargestRate};
+  if (argument.role == Role::log_decay) return {kSmallestLogDecay, 0};
+  return {not_negative(argument) ? 0 : -kMost, kMost};
 }
 
 std::string reason(const ArgumentSpec& argument) {
@@ -29,7 +31,36 @@ std::string reason(const ArgumentSpec& argument) {
              : "this input must be finite";
 }
 
+/// Of a tensor that is made on demand so many elements behind the first one outside are looked at.
+constexpr int64_t kLookedAtFurther = int64_t{1} << 20;
+
+/// Is it known without looking that all elements are inside?
+bool is_made_within(const Tensor& tensor, const Extremes& allowed) {
+  const auto* const known = dynamic_cast<const KnownExtremes*>(tensor.source.get());
+  const auto extremes = known ? known->extremes() : std::nullopt;
+  return extremes && allowed.has(extremes->least) && allowed.has(extremes->greatest);
+}
+
 }  // namespace
+
+std::optional<DomainFault> outside(const Tensor& tensor, const Extremes& allowed, std::string reason) {
+  if (is_made_within(tensor, allowed)) return std::nullopt;
+  DomainFault fault{tensor.name, 0, "", 0, std::move(reason)};
+  double run[256];
+  int64_t end = tensor.size();
+  for (int64_t i = 0; i < end; i += 256) {
+    const int64_t count = std::min<int64_t>(256, end - i);
+    if (tensor.is_held()) decode_run(tensor, i, count, run);
+    for (int64_t j = 0; j < count; ++j) {
+      const double x = tensor.is_held() ? run[j] : tensor.value(i + j);
+      if (allowed.has(x) || fault.elements++ > 0) continue;
+      fault.element = tensor.element_name(i + j), fault.value = x;
+      if (!tensor.is_held()) end = std::min(end, i + j + kLookedAtFurther);
+    }
+  }
+  fault.more = end < tensor.size();
+  return fault.elements ? std::optional(fault) : std::nullopt;
+}
 
 std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inputs) {
   std::vector<DomainFault> faults;
@@ -38,21 +69,10 @@ std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inp
   for (const ArgumentSpec& argument : arguments) {
     const auto found = inputs.find(std::string(argument.name));
     if (found == inputs.end()) continue;
-    const Tensor& tensor = found->second;
-    if (!tensor.is_held()) continue;  // drawn inside the domain, and too large to look through
-    DomainFault fault{tensor.name, 0, "", 0, ""};
-    double run[256];
-    for (int64_t i = 0; i < tensor.size(); i += 256) {
-      const int64_t count = std::min<int64_t>(256, tensor.size() - i);
-      decode_run(tensor, i, count, run);
-      for (int64_t j = 0; j < count; ++j) {
-        if (inside(argument, run[j])) continue;
-        if (fault.elements++ > 0) continue;
-        fault.input = std::string(argument.name), fault.element = tensor.element_name(i + j);
-        fault.value = run[j], fault.reason = reason(argument);
-      }
-    }
-    if (fault.elements) faults.push_back(fault);
+    std::optional<DomainFault> fault = outside(found->second, allowed(argument), reason(argument));
+    if (!fault) continue;
+    fault->input = std::string(argument.name);
+    faults.push_back(*std::move(fault));
   }
   return faults;
 }
@@ -149,8 +169,9 @@ std::optional<DomainFault> lengthening(const Operator& op, const std::vector<int
 }
 
 std::string describe(const DomainFault& fault) {
-  return fmt::format("{} = {} ({} element{}): {}", fault.element, fault.value, fault.elements,
-                     fault.elements == 1 ? "" : "s", fault.reason);
+  return fmt::format("{} = {} ({}{} element{}): {}", fault.element, fault.value,
+                     fault.more ? "at least " : "", fault.elements, fault.elements == 1 ? "" : "s",
+                     fault.reason);
 }
 
 }  // namespace assay

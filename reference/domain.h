@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reference/operator.h"
+#include "src/base/tensor/extremes.h"
 
 namespace assay {
 
@@ -20,7 +21,12 @@ struct DomainFault {
   std::string element;   ///< "g[b=0,t=3,h=0,k=1]"
   double value = 0;
   std::string reason;  ///< "a log decay must lie in [-10000, 0]"
+  bool more = false;   ///< there may be: of a tensor that is not held not all were looked at
 };
+
+/// Elements that do not lie in `allowed`. A tensor that is not held is looked through only where what makes
+/// it does not say that all of it is inside.
+std::optional<DomainFault> outside(const Tensor&, const Extremes& allowed, std::string reason);
 
 /// Inputs that are not finite, log decays outside [-1e4, 0], rates outside [0, 2]. Arguments the
 /// operator does not have are ignored.

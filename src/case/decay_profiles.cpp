@@ -27,6 +27,12 @@ void draw_log_sigmoids(const DecayDraw& d, int64_t count, double* out) {
   for (int64_t i = 0; i < count; ++i) out[i] /= d.arguments[0];
 }
 
+/// Below any log sigmoid of a normal number that is drawn: none lies below -8.3.
+constexpr double kLeastLogSigmoid = -9;
+
+/// Between what exponent_limit lies.
+constexpr double kSmallestLimit = 0x1.62e42fefa39efp+3 * 0.97, kLargestLimit = 128 * 1.3;
+
 /// A limit of exp in nats, one per channel, times a factor that puts it just below or above.
 double exponent_limit(const DecayDraw& d) {
   // fp32 overflow 128 ln 2, fp32 normal 126 ln 2, fp32 subnormal 150 ln 2, fp16 overflow 16 ln 2 and
@@ -48,7 +54,14 @@ double parse_argument(std::string_view text, std::string_view whole) {
   return value;
 }
 
+using Arguments = std::span<const double>;
+
 }  // namespace
+
+Extremes ParsedDecay::extremes(Dtype dtype) const {
+  const Extremes exact = profile->extremes(arguments);
+  return {decode(dtype, encode(dtype, exact.least)), decode(dtype, encode(dtype, exact.greatest))};
+}
 
 const std::vector<DecayProfile>& decay_profiles() {
   static const std::vector<DecayProfile> table = {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/numerics/format.h"
+#include "src/base/tensor/extremes.h"
 #include "src/case/random.h"
 
 namespace assay {
@@ -26,6 +28,8 @@ struct DecayProfile {
   bool in_domain = true;  ///< false: draws values outside [-1e4, 0] on purpose
   /// Arguments worth trying in fuzzing, as written after the colon.
   std::vector<std::string_view> variants;
+  /// Between what its decays lie, whatever the seed and the place: no wider than arguments and lengths need.
+  Extremes (*extremes)(std::span<const double> arguments) = nullptr;
   double (*draw)(const DecayDraw&) = nullptr;  ///< natural logarithm of the decay
   /// `count` channels from `at` on at once, the same bits; null where channels are drawn one by one.
   void (*draw_row)(const DecayDraw&, int64_t count, double* out) = nullptr;
@@ -38,6 +42,9 @@ const std::vector<DecayProfile>& decay_profiles();
 struct ParsedDecay {
   const DecayProfile* profile;
   std::vector<double> arguments;
+
+  /// Rounded to the format of the gates.
+  Extremes extremes(Dtype) const;
 };
 ParsedDecay parse_decay(std::string_view text);
 

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "reference/domain.h"
 #include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/extremes.h"
 #include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
 #include "src/case/unit_rows.h"
@@ -133,6 +136,14 @@ class Elements {
     const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
     return positive_ ? std::fabs(value) : value;
   }
+  /// Between what they lie in a format. Of values other than decays and rates: they are finite.
+  std::optional<Extremes> extremes(Dtype dtype) const {
+    if (decay_) return decay_->extremes(dtype);
+    if (role_ == Role::log_decay || (role_ == Role::rate && !rows_)) return std::nullopt;
+    constexpr double kMost = std::numeric_limits<double>::max();
+    if (role_ != Role::rate) return Extremes{positive_ ? 0 : -kMost, kMost};
+    return Extremes{0, decode(dtype, encode(dtype, std::min(case_.rates, kLargestRate)))};
+  }
   /// As `at`, of the channels from `first` on.
   void row(const Coordinates& first, int64_t length, int64_t channels, std::span<double> out) const {
     const auto count = static_cast<int64_t>(out.size());
@@ -166,10 +177,13 @@ class Elements {
 };
 
 /// The same elements on demand.
-class DrawnSource : public TensorSource {
+class DrawnSource : public TensorSource, public KnownExtremes {
  public:
   DrawnSource(const SizedArgument& argument, const ResolvedCase& r)
-      : elements_(argument.spec, r), extent_(extent_of(argument.shape)), dtype_(argument.shape.dtype) {
+      : elements_(argument.spec, r),
+        extremes_(elements_.extremes(argument.shape.dtype)),
+        extent_(extent_of(argument.shape)),
+        dtype_(argument.shape.dtype) {
     if (!r.case_.cu_seqlens.empty()) tokens_ = places(r.case_);
   }
   uint64_t bits(int64_t flat) const override {
@@ -178,9 +192,11 @@ class DrawnSource : public TensorSource {
     const Place place = place_of(row % writes, extent_, tokens_);
     return encode(dtype_, elements_.at({b + place.sequence, place.position, h, c}, place.length, extent_.c));
   }
+  std::optional<Extremes> extremes() const override { return extremes_; }
 
  private:
   const Elements elements_;
+  const std::optional<Extremes> extremes_;
   const Extent extent_;
   const Dtype dtype_;
   std::vector<Place> tokens_;

@@ -34,6 +34,26 @@ TEST(DecayProfiles, EveryProfileAndVariantStaysInItsDomainInEveryFormat) {
   }
 }
 
+TEST(DecayProfiles, ReachAsFarAsTheySay) {
+  for (const auto& profile : decay_profiles()) {
+    std::vector<std::string> texts{std::string(profile.name)};
+    for (const auto variant : profile.variants) texts.push_back(texts[0] + ":" + std::string(variant));
+    for (const auto& text : texts)
+      for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
+        const Extremes extremes = parse_decay(text).extremes(dtype);
+        const Tensor g = gates(text, dtype, 129);  // 128 and one more: edges of one token
+        double least = 0;
+        for (int64_t i = 0; i < g.size(); ++i) {
+          ASSERT_TRUE(extremes.has(g.value(i))) << text << ' ' << g.element_name(i) << ' ' << g.value(i);
+          least = std::fmin(least, g.value(i));
+        }
+        if (text == profile.name) {
+          EXPECT_LE(4 * least, extremes.least) << text << " is drawn far from its end";
+        }
+      }
+  }
+}
+
 TEST(DecayProfiles, ProfilesDifferFromEachOther) {
   std::vector<std::vector<std::byte>> seen;
   for (const auto& profile : decay_profiles()) {

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "fuzz/generator.h"
+#include "src/case/resolved_case.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {
@@ -44,6 +46,22 @@ TEST(FarCase, RunsTheLastBlocksOfOneDenseSequenceAnEntry) {
     EXPECT_NE(c.blocks.find("last"), std::string::npos) << token_of(c);
     EXPECT_TRUE(c.cu_seqlens.empty() && c.layout.empty()) << token_of(c);
     EXPECT_NE(c.values, "exact") << token_of(c);
+  }
+}
+
+/// Its decays as the first of its entries and heads has them.
+TEST(FarCase, HasDecaysThatItsKernelTakes) {
+  const Operator& op = find_operator("simple_gla");
+  for (const auto& [least, most] :
+       {std::pair{-1e4, -0.02}, {-5.0, -0.02}, {-5.0, 0.0}, {-1e-7, 0.0}, {-3.0, -3.0}}) {
+    Kernel kernel = find_kernel("simple_gla.chunk");
+    kernel.limits.gate_min = least, kernel.limits.gate_max = most;
+    for (uint64_t i = 0; i < 12; ++i) {
+      Case c = draw_far_case(kernel, op, kFarSeed, i);
+      c.B = 1, c.HV = c.HV / c.H, c.H = 1, c.blocks.clear();
+      const auto faults = domain_faults(draw_inputs(resolve(c, op)), kernel, op);
+      EXPECT_TRUE(faults.empty()) << token_of(c) << ": " << faults[0];
+    }
   }
 }
 

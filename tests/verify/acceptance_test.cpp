@@ -66,6 +66,45 @@ TEST(Acceptance, RatesBeyondTheKernelsOwnAreOutOfDomain) {
   EXPECT_NE(faults[0].find("this kernel takes rates in [0, 1]"), std::string::npos) << faults[0];
 }
 
+/// What a tensor that is not held may hold is known from how it is drawn; where that leaves the domain, it is
+/// looked at.
+TEST(Acceptance, DecaysAndRatesThatAreNotHeldAreNotTakenOnTrust) {
+  const struct {
+    const char *decay, *said;  ///< none where all is inside
+    double gate_min, gate_max;
+  } table[] = {{"mild", "", -1e4, 0},
+               {"-inf", "= -inf (", -1e4, 0},
+               {"mild", "", -0.25, 0},
+               {"mild", "this kernel takes log decays in [-0.05, 0]", -0.05, 0},
+               {"extreme", "this kernel takes log decays in [-5, 0]", -5, 0},
+               {"near-one", "this kernel takes log decays in [-5, -0.02]", -5, -0.02},
+               {"strong:1,4", "", -5, -0.02},
+               {"constant:-0.02", "", -0.0201, -0.0199}};
+  const Operator& op = find_operator("simple_gla");
+  Case c = parse_token("simple_gla.chunk/B300000/T64/H1/K128/V100/bf16/g-bf16/mild/s5/blocks-last-1..last");
+  for (const auto& [decay, said, gate_min, gate_max] : table) {
+    Kernel kernel = float_kernel();
+    kernel.limits.gate_min = gate_min, kernel.limits.gate_max = gate_max;
+    c.decay = decay;
+    const TensorMap inputs = draw_inputs(c, op);
+    ASSERT_FALSE(inputs.at("g").is_held());
+    const auto faults = domain_faults(inputs, kernel, op);
+    ASSERT_EQ(faults.size(), *said ? 1u : 0u) << decay << ' ' << gate_min << ' ' << gate_max;
+    if (*said) {
+      EXPECT_NE(faults[0].find(said), std::string::npos) << faults[0];
+    }
+  }
+  Kernel kernel = find_kernel("delta_rule.fused_recurrent");
+  kernel.limits.rate_max = 1;
+  c = parse_token("delta_rule.chunk/B300000/T64/H1/K128/V100/bf16/g-fp32/none/s5/blocks-last-1..last");
+  for (const double most : {1.0, 2.0}) {
+    c.rates = most;
+    const TensorMap inputs = draw_inputs(c, find_operator("delta_rule"));
+    ASSERT_FALSE(inputs.at("beta").is_held());
+    EXPECT_EQ(domain_faults(inputs, kernel, find_operator("delta_rule")).size(), most > 1 ? 1u : 0u);
+  }
+}
+
 TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
   Case c = float_case();
   c.T = int64_t{1} << 34;

@@ -29,26 +29,16 @@ void require_size(const Kernel& kernel, const char* axis, int64_t size, int64_t 
     throw BadInput(fmt::format("{}: {} = {} is beyond its limit of {}", kernel.name, axis, size, limit));
 }
 
-/// Log decays inside the operator's domain but beyond what this kernel promises to take.
-std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits& limits) {
-  DomainFault fault{
-      gate.name, 0, "", 0,
-      fmt::format("this kernel takes log decays in [{}, {}]", limits.gate_min, limits.gate_max)};
-  for (int64_t i = 0; i < gate.size(); ++i) {
-    const double g = gate.value(i);
-    if (g >= limits.gate_min && g <= limits.gate_max) continue;
-    if (fault.elements++ == 0) fault.element = gate.element_name(i), fault.value = g;
-  }
-  return fault.elements ? std::optional(fault) : std::nullopt;
-}
-
-/// Rates likewise.
-std::optional<DomainFault> rates_outside_kernel(const Tensor& rates, const KernelLimits& limits) {
-  DomainFault fault{rates.name, 0, "", 0, fmt::format("this kernel takes rates in [0, {}]", limits.rate_max)};
-  for (int64_t i = 0; i < rates.size(); ++i)
-    if (rates.value(i) > limits.rate_max && fault.elements++ == 0)
-      fault.element = rates.element_name(i), fault.value = rates.value(i);
-  return fault.elements ? std::optional(fault) : std::nullopt;
+/// Inside the operator's domain, but beyond what this kernel promises to take.
+std::optional<DomainFault> outside_kernel(const ArgumentSpec& spec, const Tensor& x,
+                                          const KernelLimits& limits) {
+  if (spec.role == Role::log_decay)
+    return outside(x, {limits.gate_min, limits.gate_max},
+                   fmt::format("this kernel takes log decays in [{}, {}]", limits.gate_min, limits.gate_max));
+  if (spec.role == Role::rate && limits.rate_max < kLargestRate)
+    return outside(x, {0, limits.rate_max},
+                   fmt::format("this kernel takes rates in [0, {}]", limits.rate_max));
+  return std::nullopt;
 }
 
 /// Bytes this process may use at most.
@@ -114,12 +104,9 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
   if (!lines.empty()) return lines;
   for (const ArgumentSpec& spec : op.inputs) {
     const auto found = inputs.find(std::string(spec.name));
-    if (found == inputs.end() || !found->second.is_held()) continue;
-    std::optional<DomainFault> fault;
-    if (spec.role == Role::log_decay) fault = outside_kernel(found->second, kernel.limits);
-    if (spec.role == Role::rate && kernel.limits.rate_max < kLargestRate)
-      fault = rates_outside_kernel(found->second, kernel.limits);
-    if (fault) lines.push_back(describe(*fault));
+    if (found == inputs.end()) continue;
+    if (const auto fault = outside_kernel(spec, found->second, kernel.limits))
+      lines.push_back(describe(*fault));
   }
   return lines;
 }
