@@ -140,32 +140,52 @@ struct TransitionRows {
   }
 };
 
+/// Of the writes from `first` to `end`, taken in their order or from the last one on: the one with which they
+/// lengthen a state too much; -1: none.
+int64_t too_long_at(const TransitionRows& rows, int64_t first, int64_t end, int64_t head, int64_t of,
+                    bool back) {
+  double nats = 0;
+  for (int64_t i = 0; i < end - first; ++i) {
+    const int64_t at = back ? end - 1 - i : first + i;
+    nats += rows.growth(at, head, of);
+    if (nats > std::log(kLongestGrowth)) return at;
+  }
+  return -1;
+}
+
 }  // namespace
 
-std::optional<DomainFault> lengthening(const Operator& op, const std::vector<int64_t>& cu_seqlens,
-                                       const TensorMap& inputs) {
+std::vector<Lengthening> lengthenings(const Operator& op, const std::vector<int64_t>& cu_seqlens,
+                                      const TensorMap& inputs) {
+  std::vector<Lengthening> all;
   const TransitionRows rows(op, inputs);
-  if (!rows.reader) return std::nullopt;
-  const int64_t batches = rows.reader->axes[0].size, T = rows.reader->axes[1].size, of = rows.all_heads(),
-                writes = rows.writes();
+  if (!rows.reader) return all;
+  const Tensor& x = *rows.reader;
+  const int64_t batches = x.axes[0].size, T = x.axes[1].size, of = rows.all_heads(), writes = rows.writes();
   std::vector<int64_t> ends = cu_seqlens;
   for (int64_t b = 0; cu_seqlens.empty() && b <= batches; ++b) ends.push_back(b * T);
   for (int64_t head = 0; head < of; ++head)
     for (size_t n = 0; n + 1 < ends.size(); ++n) {
-      double nats = 0;
-      const int64_t first = ends[n] * writes;
-      for (int64_t at = first; at < ends[n + 1] * writes; ++at) {
-        nats += rows.growth(at, head, of);
-        if (nats <= std::log(kLongestGrowth)) continue;
-        const Tensor& x = *rows.reader;
-        const int64_t i = TransitionRows::first(x, first, head, of), tokens = (at - first) / writes + 1;
-        return DomainFault{x.name, tokens, x.element_name(i), x.value(i),
-                           fmt::format("the transitions of the {} tokens from this one on, decays aside, "
-                                       "lengthen a state by more than {:.0f}",
-                                       tokens, kLongestGrowth)};
-      }
+      const int64_t first = ends[n] * writes, end = ends[n + 1] * writes;
+      const int64_t at = too_long_at(rows, first, end, head, of, false);
+      if (at < 0) continue;
+      const int64_t i = TransitionRows::first(x, first, head, of), tokens = (at - first) / writes + 1;
+      // Sums in another order: what just passes the limit may not pass it from behind.
+      const int64_t back = std::max(first, too_long_at(rows, first, end, head, of, true));
+      const std::string reason = fmt::format(
+          "the transitions of the {} tokens from this one on, decays aside, lengthen a state by more than "
+          "{:.0f}",
+          tokens, kLongestGrowth);
+      all.push_back({static_cast<int64_t>(n), head, of, at / writes, back / writes,
+                     DomainFault{x.name, tokens, x.element_name(i), x.value(i), reason}});
     }
-  return std::nullopt;
+  return all;
+}
+
+std::optional<DomainFault> lengthening(const Operator& op, const std::vector<int64_t>& cu_seqlens,
+                                       const TensorMap& inputs) {
+  const std::vector<Lengthening> all = lengthenings(op, cu_seqlens, inputs);
+  return all.empty() ? std::nullopt : std::optional(all.front().fault);
 }
 
 std::string describe(const DomainFault& fault) {

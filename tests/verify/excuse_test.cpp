@@ -55,6 +55,10 @@ struct Open {
     decide(v);
     return *this;
   }
+  Verdict excused_by_growth() {
+    excuse_growth(c, run, judged, inputs, v);
+    return v.verdict;
+  }
   Verdict excused() {
     excuse_lost_states(c, run, judged, inputs, v);
     return v.verdict;
@@ -101,6 +105,26 @@ TEST(Excuse, IsOfNumbersWhoseFormulaIsRight) {
   Open unknown(kOne);
   unknown.judged.reference.outputs[0].rad[599] = HUGE_VAL;
   EXPECT_EQ(unknown.open(599).excused(), Verdict::undecided);
+}
+
+/// Of two heads the second one's keys are twice as long: |1 - 1.9 4| a token, above 1,024 with the fourth.
+Open lengthened() {
+  Open two("delta_rule.chunk/B1/T600/H2/K1/V1/bf16/g-fp32/none/s1");
+  two.rate(0, 600, 0, kForgets).rate(0, 600, 1, kForgets);
+  for (int64_t t = 0; t < 600; ++t) two.inputs.at("k").set(2 * t + 1, 2);
+  return two;
+}
+
+TEST(Excuse, OfGrowthIsOfUndecidedElementsOfItsHeadFromThereOn) {
+  EXPECT_EQ(lengthened().open(3, 1).open(599, 1).excused_by_growth(), Verdict::domain);
+  EXPECT_EQ(lengthened().open(2, 1).excused_by_growth(), Verdict::undecided);
+  EXPECT_EQ(lengthened().open(599, 1).open(599, 0).excused_by_growth(), Verdict::undecided);
+  Open wrong = lengthened();
+  wrong.run.outcome.outputs.at("o").set(2 * 599 + 1, std::nan(""));
+  EXPECT_EQ(wrong.open(599, 1).excused_by_growth(), Verdict::undecided);
+  Open decided = lengthened();
+  decided.v.verdict = Verdict::undecided;  // of something else
+  EXPECT_EQ(decided.excused_by_growth(), Verdict::undecided);
 }
 
 /// It ran, and what two of its runs say of each other needs no bound.

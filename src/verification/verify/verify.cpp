@@ -122,7 +122,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);
   triage_program(program, inputs, run, options, v);
   decide(v);
-  excuse_growth(resolved, inputs, v);
+  excuse_growth(resolved, run, judged, inputs, v);
   if (v.verdict == Verdict::undecided) settle_by_formula(run, judged, v), decide(v);
   excuse_lost_states(resolved, run, judged, inputs, v);
 
