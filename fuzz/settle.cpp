@@ -155,6 +155,8 @@ bool within_gate_range(const Case& c, const Target& target) {
 
 void settle_gates(Case& c, const Target& target) {
   if (takes_all_decays(target.kernel.limits) || chance(10)) return;
+  // Nothing decays in exact values, which not every kernel takes.
+  if (c.values == "exact" && !within_gate_range(c, target)) c.values = "normal";
   for (int attempt = 0; attempt < 12 && !within_gate_range(c, target); ++attempt) draw_decay(c, target);
   if (!within_gate_range(c, target)) c.decay = decay_within(target.kernel.limits, c.gate_dtype);
 }

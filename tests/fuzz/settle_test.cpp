@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/cost.h"
+#include "fuzz/generator.h"
 
 namespace assay {
 namespace {
@@ -53,6 +54,21 @@ TEST(Settle, ExactValuesHaveNoDecayAndAPowerOfTwoForAScale) {
   agree(c, op);
   EXPECT_EQ(c.decay, "none");
   EXPECT_NO_THROW(validate(c, op)) << token_of(c);
+}
+
+/// Exact values do not decay: of a kernel that takes no log decay of 0 there are none, but for the cases that
+/// are drawn outside.
+TEST(Settle, ValuesAreNotExactWhereTheKernelTakesNoDecayOfThem) {
+  const Operator& op = find_operator("simple_gla");
+  Kernel kernel = find_kernel("simple_gla.chunk");
+  kernel.limits.gate_min = -5, kernel.limits.gate_max = -0.02;
+  int exact = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    const Case c = draw_case(kernel, op, {}, 1, i);
+    EXPECT_NO_THROW(validate(c, op)) << token_of(c);
+    exact += c.values == "exact";
+  }
+  EXPECT_LT(exact, 20);
 }
 
 }  // namespace
