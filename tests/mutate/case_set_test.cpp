@@ -49,6 +49,15 @@ TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   EXPECT_EQ(exact("gate_softplus.fused"), 0);
 }
 
+/// Writes per token are steps of the recurrence, slots are not.
+TEST(MutationCases, HaveManySlotsAndFewWrites) {
+  for (const MutationCase& m : mutation_cases(find_kernel("gsa.chunk"), {Direction::forward}))
+    EXPECT_GE(m.case_.M, 16) << token_of(m.case_);
+  for (const MutationCase& m :
+       mutation_cases(find_kernel("gated_delta_product.fused_recurrent"), {Direction::forward}))
+    EXPECT_EQ(m.case_.M, 2) << token_of(m.case_);
+}
+
 TEST(MutationCases, OfOneFormatHaveSiblingsInTheOthers) {
   const Kernel& kernel = find_kernel("gla.chunk");
   const MutationCase own = drawn_cases(kernel, {Direction::forward}, 1, 1, 5).at(0);

@@ -56,7 +56,10 @@ void fit(Case& c, const Kernel& kernel, const Operator& op) {
   if (c.HV > 0) c.HV -= c.HV % c.H;
   c.K = uses_axis(op, "K") ? std::min(c.K, kernel.limits.max_K) : 1;
   c.V = uses_axis(op, "V") ? std::min(c.V, kernel.limits.max_V) : 1;
-  c.M = uses_axis(op, "M") ? std::min(std::max<int64_t>(c.M, 16), kernel.limits.max_M) : 0;
+  // Writes per token are steps of the recurrence: of more than usual few cases stay in the domain.
+  c.M = !uses_axis(op, "M")
+            ? 0
+            : std::min(has_slots(op) ? std::max<int64_t>(c.M, 16) : usual_slots(op), kernel.limits.max_M);
   if (c.values == "exact" && op.inexact) c.values = "normal";
   if (c.values == "exact" || !has_gate(c, op)) c.decay = "none";
   if (!op.takes_scale) c.scale.reset();
