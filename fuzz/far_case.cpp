@@ -55,7 +55,7 @@ Case far_case(const Target& target) {
             ? std::min<int64_t>(pick<int64_t>({{1, 64}, {3, 128}, {1, 100}}), target.kernel.limits.max_V)
             : 1;
   // Writes per token are steps of the recurrence.
-  if (c.M > 0) c.M = std::min<int64_t>(has_slots(target.op) ? 16 : 2, target.kernel.limits.max_M);
+  if (c.M > 0) c.M = std::min(has_slots(target.op) ? 16 : usual_slots(target.op), target.kernel.limits.max_M);
   if (c.values == "exact") c.values = "normal";
   if (!target.op.takes_scale) c.scale.reset();
   const KernelLimits& limits = target.kernel.limits;

@@ -226,7 +226,7 @@ TEST_F(Check, WhatCannotBeReadIsOneLineAndStatusTwo) {
       {"check row_norm.json --size rows=0", "/launches/0/grid"},
       {"check row_norm.json --blocks 99", "blocks '99': no launch has one of them"},
       {"check row_norm.json --blocks 0,99",
-       "blocks '0,99': no launch has 99; the largest has 3 blocks, from 0"},
+       "blocks '0,99': no launch has 99; the last one of the largest is 2"},
       {"check row_norm.json --checks race", "unknown check 'race'"},
       {"check row_norm.json --expect row_norm.json", "row_norm.json"},
       {"check row_norm.json --partly z", "--partly: unknown output 'z'"},

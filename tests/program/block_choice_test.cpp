@@ -41,9 +41,9 @@ TEST(BlockChoice, WhatNoLaunchHasIsRefusedByName) {
   };
   EXPECT_EQ(refused("99", {2}), "blocks '99': no launch has one of them");
   EXPECT_EQ(refused("0", {}), "blocks '0': no launch has one of them");
-  EXPECT_EQ(refused("0,99", {2, 7}), "blocks '0,99': no launch has 99; the largest has 7 blocks, from 0");
+  EXPECT_EQ(refused("0,99", {2, 7}), "blocks '0,99': no launch has 99; the last one of the largest is 6");
   EXPECT_EQ(refused("0,9..12", {2, 7}),
-            "blocks '0,9..12': no launch has 9..12; the largest has 7 blocks, from 0");
+            "blocks '0,9..12': no launch has 9..12; the last one of the largest is 6");
   for (const char* text : {"0,99", "99", "0..200", "last-200..last", "last-200,last"})
     EXPECT_EQ(refused(text, {2, 100}), "") << text;
 }

@@ -72,8 +72,8 @@ void require_blocks(const std::string& text, const std::vector<uint64_t>& blocks
     const std::string part = text.substr(at, end - at);
     at = end + 1;
     if (!part.starts_with("last") && missing(part))
-      throw BadInput(fmt::format("blocks '{}': no launch has {}; the largest has {} blocks, from 0", text,
-                                 part, *std::max_element(blocks.begin(), blocks.end())));
+      throw BadInput(fmt::format("blocks '{}': no launch has {}; the last one of the largest is {}", text,
+                                 part, *std::max_element(blocks.begin(), blocks.end()) - 1));
   }
 }
 
