@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "src/base/numerics/fnv.h"
 #include "src/case/portable_constants.h"
 #include "src/case/row_draws.h"
 
@@ -37,9 +38,7 @@ uint64_t counter_of(const Coordinates& at, uint64_t lane) {
 }  // namespace
 
 RandomStream::RandomStream(uint64_t seed, std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
-  key_ = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ hash);
+  key_ = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ fnv1a(name));
 }
 
 uint64_t RandomStream::bits(const Coordinates& at, uint64_t lane) const {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <optional>
 
+#include "src/base/numerics/fnv.h"
 #include "src/preload/watched_process.h"
 
 namespace assay::preload {
@@ -16,13 +16,6 @@ namespace {
 template <class Function>
 Function driver_function(const char* name) {
   return reinterpret_cast<Function>(next_function(name));
-}
-
-/// FNV-1a of 64 bits. Another text of the same hash is told by its file.
-uint64_t hash(const std::string& text) {
-  uint64_t made = 0xcbf29ce484222325;
-  for (const char c : text) made = (made ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return made;
 }
 
 std::optional<std::string> contents_of(const std::filesystem::path& path) {
@@ -71,8 +64,9 @@ std::string compiled_by_driver(const std::string& text) {
   return made;
 }
 
+/// Another text of the same hash is told by its file.
 std::string name_of(const std::string& text, const std::string& ending) {
-  return fmt::format("{:016x}.{}", hash(text), ending);
+  return fmt::format("{:016x}.{}", fnv1a(text), ending);
 }
 std::string code_name(const std::string& text, int capability) {
   return name_of(text, fmt::format("sm_{}.cubin", capability));

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "src/base/numerics/fnv.h"
+
 namespace assay {
 namespace {
 
@@ -90,9 +92,7 @@ std::string shape_of(std::string_view line) {
 }
 
 std::string fingerprint(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(text));
 }
 
 }  // namespace assay

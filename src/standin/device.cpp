@@ -11,6 +11,7 @@
 
 #include "src/base/fields/json_fields.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/fnv.h"
 #include "src/base/ptx/fatbin.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/device_heap.h"
@@ -76,9 +77,7 @@ Device::~Device() {
 /// FNV-1a of 64 bits, as tools/gpu_digests.c has it.
 void Device::note_digest(uint64_t address, const Allocation& allocation) {
   if (!options_.contains("digests") || allocation.number == 0) return;
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < allocation.bytes; ++i)
-    hash = (hash ^ reinterpret_cast<const unsigned char*>(address)[i]) * 0x100000001b3;
+  const uint64_t hash = fnv1a({reinterpret_cast<const char*>(address), allocation.bytes});
   digests_[allocation.number] =
       fmt::format("allocation {}: {} bytes, {:016x}", allocation.number, allocation.bytes, hash);
 }

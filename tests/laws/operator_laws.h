@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/numerics/ball.h"
+#include "src/base/numerics/fnv.h"
 
 namespace assay {
 
@@ -50,12 +51,10 @@ struct OperatorLaws {
 /// In the order of operators.def.
 std::vector<OperatorLaws> operator_laws();
 
-/// The first seed of an operator's problems, by FNV-1a of its name: those of others stay what they are when
+/// The first seed of an operator's problems, by a hash of its name: those of others stay what they are when
 /// one is added.
 inline uint64_t first_seed(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3;
-  return hash >> 32;
+  return fnv1a(name) >> 32;
 }
 
 }  // namespace assay

@@ -10,6 +10,7 @@
 #include "fuzz/properties.h"
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
+#include "src/base/numerics/fnv.h"
 #include "src/verification/compare/digest.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
@@ -168,9 +169,7 @@ std::string output_digest(const Case& c, const Kernel& kernel, Backend& backend)
 }  // namespace
 
 std::string digest_of(const Defect& defect) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char byte : defect.patch) hash = (hash ^ byte) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(defect.patch));
 }
 
 TokenReplay replay_token(const std::string& token, Backend& backend, const vm::MachineOptions& machine) {

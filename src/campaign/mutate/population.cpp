@@ -6,6 +6,7 @@
 #include <set>
 
 #include "reference/parallel.h"
+#include "src/base/numerics/fnv.h"
 #include "src/base/program/source_place.h"
 #include "src/base/vm/instruction_row.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -19,13 +20,6 @@ uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
-}
-
-/// 64-bit FNV-1a.
-uint64_t hashed(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 /// False where the machine has no such instruction, as a rounding that its form lacks.
@@ -129,7 +123,7 @@ std::vector<PossibleMutant> Population::sequence(uint64_t seed) const {
   std::vector<Queue> queues;
   size_t longest = 0;
   for (const MutationPlace& place : places_) {
-    Queue queue{mixed(seed ^ hashed(place.key)), {}};
+    Queue queue{mixed(seed ^ fnv1a(place.key)), {}};
     for (const PossibleMutant& mutant : place.mutants)
       queue.mutants.emplace_back(mixed(queue.hash + queue.mutants.size()), &mutant);
     std::sort(queue.mutants.begin(), queue.mutants.end());
