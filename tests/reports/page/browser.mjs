@@ -4,7 +4,9 @@ import {mkdtempSync, rmSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
 
-const kPatience = 60000;  // milliseconds until something that does not come is an error
+const kPatience = 60000;   // milliseconds until something that does not come is an error
+const kPageStarts = 15000; // milliseconds in which a new, empty page answers
+const kPagesTried = 3;
 
 export class Browser {
   constructor(program) {
@@ -43,22 +45,35 @@ export class Browser {
     else waiting.resolve(result);
   }
 
-  send(method, params = {}) {
+  send(method, params = {}, patience = kPatience) {
     const id = this.next++;
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`${method}: no answer`)), kPatience);
+      const late = setTimeout(() => reject(new Error(`${method}: no answer`)), patience);
       const ended = (settle) => (value) => { clearTimeout(late); settle(value); };
       this.waiting.set(id, {method, resolve: ended(resolve), reject: ended(reject)});
       this.process.stdio[3].write(JSON.stringify({id, method, params, sessionId: this.session}) + "\0");
     });
   }
 
+  /// An empty page of its own. Now and then a renderer of a busy machine never answers, before it has seen anything of ours:
+  /// then another is asked for.
+  async emptyPage() {
+    for (let tried = 1; ; ++tried) {
+      this.session = undefined;
+      const {targetId} = await this.send("Target.createTarget", {url: "about:blank"});
+      const {sessionId} = await this.send("Target.attachToTarget", {targetId, flatten: true});
+      this.session = sessionId;
+      try {
+        return await this.send("Page.enable", {}, kPageStarts);
+      } catch (error) {
+        if (tried === kPagesTried) throw error;
+      }
+    }
+  }
+
   /// Opens a page of its own; `complaints` collects console errors, exceptions and requests beyond the file.
   async open(url) {
-    this.session = undefined;
-    const {targetId} = await this.send("Target.createTarget", {url: "about:blank"});
-    const {sessionId} = await this.send("Target.attachToTarget", {targetId, flatten: true});
-    this.session = sessionId;
+    await this.emptyPage();
     this.complaints = [];
     const loaded = new Promise((resolve) => {
       this.listeners = [(method, params) => {
@@ -71,7 +86,7 @@ export class Browser {
         if (method === "Network.requestWillBeSent" && params.request.url !== url) this.complaints.push(`request: ${params.request.url}`);
       }];
     });
-    for (const domain of ["Page", "Runtime", "Log", "Network"]) await this.send(`${domain}.enable`);
+    for (const domain of ["Runtime", "Log", "Network"]) await this.send(`${domain}.enable`);
     await this.send("Emulation.setDeviceMetricsOverride", {width: 1160, height: 900, deviceScaleFactor: 1, mobile: false});
     await this.send("Page.navigate", {url});
     await loaded;
