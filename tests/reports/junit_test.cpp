@@ -137,7 +137,12 @@ TEST(Junit, AFindingOfAnUnlistedKernelIsNotLost) {
 TEST(Junit, AVerificationOutOfDomainFailsThoughNoElementDoes) {
   json v = test::passed_verification();
   v["verdict"] = "domain";
-  EXPECT_EQ(count(elements(v), "failure"), 1);
+  v["domain"] = {"g[b=0,t=3,h=0,k=1] = 0.5: above 0"};
+  const std::vector<test::Element> found = elements(v);
+  ASSERT_EQ(count(found, "failure"), 1);
+  for (const test::Element& element : found)
+    if (element.name == "failure")
+      EXPECT_EQ(element.attribute("message"), "outside the domain: g[b=0,t=3,h=0,k=1] = 0.5: above 0");
 }
 
 TEST(Junit, AnOutputOfTheFileIsATestOfItsOwn) {
