@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "reports/console.h"
+#include "reports/markup.h"
 #include "src/base/tensor/tensor_summary.h"
 #include "src/capsule/capsule_file.h"
 #include "src/cli/commands.h"
@@ -20,8 +21,9 @@ struct NewCommand {
   int run() {
     const Capsule capsule = program.load(true);  // values pass through
     write_capsule(program.file(), capsule, out);
-    fmt::print("{}: {} launches, {} tensors with values; assay check {}\n", out,
-               capsule.program.launches.size(), capsule.inputs.size(), out);
+    fmt::print("{}: {}, {} with values; assay check {}\n", out,
+               counted(static_cast<int64_t>(capsule.program.launches.size()), "launch", "launches"),
+               counted(static_cast<int64_t>(capsule.inputs.size()), "tensor", "tensors"), out);
     return 0;
   }
 };

@@ -122,12 +122,12 @@ struct RunCommand {
     const std::string ended = ending_text(status);
     const bool passed = result.findings.empty() && status == 0 && answer.at("said").empty();
     console.line(fmt::format(
-        "\n{}  {} launches of {} kernels on vm {} in {:.1f} s, {:.3g} lane-instructions; "
-        "{} finding{}{}; {}: {}",
+        "\n{}  {} of {} on vm {} in {:.1f} s, {:.3g} lane-instructions; {}{}; {}: {}",
         console.styled(style_of(passed ? Verdict::pass : Verdict::finding), passed ? "pass" : "finding"),
-        result.cases, result.kernels.size(), arch, result.seconds,
-        answer.at("lane_instructions").get<double>(), result.findings.size(),
-        result.findings.size() == 1 ? "" : "s",
+        counted(result.cases, "launch", "launches"),
+        counted(static_cast<int64_t>(result.kernels.size()), "kernel", "kernels"), arch, result.seconds,
+        answer.at("lane_instructions").get<double>(),
+        counted(static_cast<int64_t>(result.findings.size()), "finding", "findings"),
         result.findings.empty() && !answer.at("said").empty() ? ", calls refused (above)" : "", program[0],
         ended));
     const nlohmann::json json = to_json(result);

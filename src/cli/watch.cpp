@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/markup.h"
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
@@ -106,7 +107,8 @@ struct WatchCommand {
     const double more = static_cast<double>(outcome.lane_instructions) /
                             static_cast<double>(std::max<uint64_t>(plain.lane_instructions, 1)) -
                         1;
-    output.console().line(fmt::format("{} births; {}; {:.1f} % more lane-instructions", births.size(),
+    output.console().line(fmt::format("{}; {}; {:.1f} % more lane-instructions",
+                                      counted(static_cast<int64_t>(births.size()), "birth", "births"),
                                       shares(counts), 100 * more));
     output.write({{"births", births}, {"counts", counts}, {"unwatched", watched.unwatched}, {"more", more}});
     return births.empty() && !outcome.trap ? 0 : 1;
@@ -139,13 +141,15 @@ struct WatchCommand {
     const json& births = answer.at("births");
     print(births);
     const auto launches = answer.at("launches").get<uint32_t>();
-    output.console().line(fmt::format("{} births in {} launches on {}; {}; {}: {}", births.size(), launches,
+    output.console().line(fmt::format("{} in {} on {}; {}; {}: {}",
+                                      counted(static_cast<int64_t>(births.size()), "birth", "births"),
+                                      counted(launches, "launch", "launches"),
                                       machine ? "the machine" : "the GPU", shares(answer.at("counts")),
                                       words[0], ending_text(status)));
     const auto modules = answer.at("modules").get<size_t>();
     const auto left_out = answer.at("left_out").get<int64_t>();
-    output.console().line(fmt::format("{} modules watched; {} not, as they are machine code or of a library",
-                                      modules, left_out));
+    output.console().line(fmt::format("{} watched; {} not: machine code, or of a library",
+                                      counted(static_cast<int64_t>(modules), "module", "modules"), left_out));
     for (const json& line : answer.at("unwatched"))
       output.console().line("  not watched: " + line.get<std::string>());
     output.write(answer);
