@@ -26,10 +26,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string unknown_name(std::string_view what, std::string_view name,
-                         const std::vector<std::string>& known) {
+const std::string* nearest_name(std::string_view name, const std::vector<std::string>& known) {
   const std::string* nearest = nullptr;
-  size_t best = std::max<size_t>(2, name.size() / 3) + 1;
+  // Two edits make any word of three letters of most others.
+  size_t best = std::max<size_t>(name.size() < 4 ? 1 : 2, name.size() / 3) + 1;
   for (const auto& candidate : known) {
     const size_t distance = edit_distance(name, candidate);
     if (distance < best) {
@@ -37,7 +37,13 @@ std::string unknown_name(std::string_view what, std::string_view name,
       nearest = &candidate;
     }
   }
-  if (nearest) return fmt::format("unknown {} '{}': did you mean '{}'?", what, name, *nearest);
+  return nearest;
+}
+
+std::string unknown_name(std::string_view what, std::string_view name,
+                         const std::vector<std::string>& known) {
+  if (const std::string* const nearest = nearest_name(name, known))
+    return fmt::format("unknown {} '{}': did you mean '{}'?", what, name, *nearest);
   return fmt::format("unknown {} '{}': there {} {}", what, name, known.size() == 1 ? "is" : "are",
                      known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
 }

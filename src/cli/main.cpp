@@ -57,22 +57,32 @@ std::string unexpected_text(const CLI::App& app, const std::string& message) {
   const auto subcommands = app.get_subcommands();
   const size_t at = message.find("--");
   if (subcommands.empty() || at == message.npos) return message;
-  const std::string given = message.substr(at, message.find_first_of(" =", at) - at);
+  const std::string given = message.substr(at + 2, message.find_first_of(" =", at) - at - 2);
   std::vector<std::string> known;
   for (const CLI::Option* option : subcommands.front()->get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const std::string text = unknown_name("option", given, known);
-  return text.find("did you mean") == text.npos ? message : text;
+    for (const std::string& name : option->get_lnames()) known.push_back(name);
+  const std::string* const near = nearest_name(given, known);
+  return near ? fmt::format("unknown option '--{}': did you mean '--{}'?", given, *near) : message;
 }
 
-/// The first argument, if it names no subcommand, is most likely a misspelt one.
+/// The first argument, if it names no subcommand and is no option of the program's own, is most likely a misspelt one.
 void require_subcommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  if (argc < 2) return;
+  const std::string first(argv[1]);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) == names.end())
-    throw BadInput(unknown_name("subcommand", argv[1], names));
+  if (!first.starts_with('-')) {
+    if (std::find(names.begin(), names.end(), first) == names.end())
+      throw BadInput(unknown_name("subcommand", first, names));
+    return;
+  }
+  const std::string option = first.substr(0, first.find('='));
+  if (app.get_option_no_throw(option) != nullptr) return;
+  const std::string bare = option.substr(std::min(option.size(), option.find_first_not_of('-')));
+  const std::string* const near = nearest_name(bare, names);
+  throw BadInput(fmt::format("unknown option '{}' where a subcommand should be{}; see assay --help", option,
+                             near ? fmt::format(": did you mean '{}'?", *near) : ""));
 }
 
 /// What was printed may still wait in the buffer, and the disk be full: then no result was given.

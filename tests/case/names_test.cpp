@@ -14,6 +14,8 @@ TEST(Names, TheNearestNameIsOfferedAndElseTheList) {
   EXPECT_EQ(unknown_name("kernel", "rwkv6.scan", known),
             "unknown kernel 'rwkv6.scan': there are gla.chunk, gla.fused_recurrent");
   EXPECT_EQ(unknown_name("kernel", "x", {}), "unknown kernel 'x': there are none");
+  EXPECT_EQ(unknown_name("option", "sot", {"set"}), "unknown option 'sot': did you mean 'set'?");
+  EXPECT_EQ(unknown_name("option", "wat", {"set"}), "unknown option 'wat': there is set");
 }
 
 }  // namespace
