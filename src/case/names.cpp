@@ -8,6 +8,14 @@
 namespace assay {
 namespace {
 
+/// As names are compared: letters of either case are the same.
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 /// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -31,7 +39,7 @@ const std::string* nearest_name(std::string_view name, const std::vector<std::st
   // Two edits make any word of three letters of most others.
   size_t best = std::max<size_t>(name.size() < 4 ? 1 : 2, name.size() / 3) + 1;
   for (const auto& candidate : known) {
-    const size_t distance = edit_distance(name, candidate);
+    const size_t distance = edit_distance(lower(name), lower(candidate));
     if (distance < best) {
       best = distance;
       nearest = &candidate;

@@ -15,6 +15,7 @@ TEST(Names, TheNearestNameIsOfferedAndElseTheList) {
             "unknown kernel 'rwkv6.scan': there are gla.chunk, gla.fused_recurrent");
   EXPECT_EQ(unknown_name("kernel", "x", {}), "unknown kernel 'x': there are none");
   EXPECT_EQ(unknown_name("option", "sot", {"set"}), "unknown option 'sot': did you mean 'set'?");
+  EXPECT_EQ(unknown_name("option", "SET", {"set"}), "unknown option 'SET': did you mean 'set'?");
   EXPECT_EQ(unknown_name("option", "wat", {"set"}), "unknown option 'wat': there is set");
 }
 
