@@ -1,5 +1,7 @@
 #include "fuzz/trial.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -197,17 +199,23 @@ Verification explained(const TrialReport& original, const Verification& smallest
   return v;
 }
 
+Verification unexplained(Verification v, const std::string& why) {
+  v.unexplained = why + "; its replay explains it";
+  return v;
+}
+
 }  // namespace
 
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
                           const FuzzOptions& options, double seconds) {
   const double explain_seconds = std::min(kExplainSeconds, seconds / kExplainings);
-  if (!original.trial.diagnose || explain_seconds < kLeastExplainSeconds) return smallest;
+  if (!original.trial.diagnose) return smallest;
+  if (explain_seconds < kLeastExplainSeconds) return unexplained(smallest, "no time was left for it");
   try {
     const TimeLimit limit(seconds + kBeyondTime);
     return explained(original, smallest, backend, options, explain_seconds);
   } catch (const Abandoned&) {
-    return smallest;
+    return unexplained(smallest, fmt::format("it was given up after {:.0f} s", seconds + kBeyondTime));
   }
 }
 

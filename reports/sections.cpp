@@ -12,7 +12,7 @@ namespace assay {
 namespace sections {
 extern const Section accumulated_decay, births, checks, diagnosis, domain, element_slice, expected_outputs,
     exponents, formula, origin, origins, outputs, partial, power, program, properties, repeats, rounding,
-    shadow, suspect_lines, timing, trap, triage, worst_elements;
+    shadow, suspect_lines, timing, trap, triage, unexplained, worst_elements;
 }  // namespace sections
 
 const nlohmann::json* part_of(const nlohmann::json& verification, const Section& section) {
@@ -33,7 +33,7 @@ Sections sections_of_page() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {&properties,     &checks,           &domain,
                                               &trap,           &origin,           &origins,
-                                              &triage,         &diagnosis,        &suspect_lines,
+                                              &triage,         &diagnosis,        &unexplained,    &suspect_lines,
                                               &outputs,        &formula,          &rounding,
                                               &power,          &expected_outputs, &accumulated_decay,
                                               &worst_elements, &element_slice,    &shadow,
@@ -47,7 +47,7 @@ Sections sections_of_markdown() {
   static constexpr const Section* kOrder[] = {&properties,        &domain,   &trap,   &checks,
                                               &formula,           &rounding, &origin, &origins,
                                               &element_slice,     &shadow,   &triage, &diagnosis,
-                                              &suspect_lines,     &outputs,  &power,  &expected_outputs,
+                                              &unexplained, &suspect_lines,     &outputs,  &power,  &expected_outputs,
                                               &accumulated_decay, &program,  &births, &repeats};
   return kOrder;
 }
@@ -57,7 +57,7 @@ Sections sections_of_console() {
   static constexpr const Section* kOrder[] = {
       &trap,    &partial, &program,       &checks, &properties,        &repeats,        &births,
       &outputs, &formula, &rounding,      &power,  &accumulated_decay, &worst_elements, &expected_outputs,
-      &origin,  &origins, &element_slice, &triage, &diagnosis,         &suspect_lines};
+      &origin,  &origins, &element_slice, &triage, &diagnosis,         &unexplained, &suspect_lines};
   return kOrder;
 }
 
@@ -71,7 +71,7 @@ Sections sections_by_weight() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
       &diagnosis, &origin,  &trap,    &checks,   &repeats,          &suspect_lines, &properties,
-      &domain,    &outputs, &formula, &rounding, &expected_outputs, &element_slice, &shadow};
+      &domain,    &outputs, &formula, &rounding, &expected_outputs, &element_slice, &shadow, &unexplained};
   return kOrder;
 }
 

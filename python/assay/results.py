@@ -352,9 +352,10 @@ class Finding(Record, absent="source_shape"):
     token: the case in one line; replays it. replay: the command that repeats the run. cause: verdict kind / output /
     origin; empty for a pass. source_shape: of the line that the cause ends with: its text without what is changed for
     looks. expected_outputs: outputs that the inputs' file holds, in place of the kernel's. domain: inputs outside the
-    operator's domain. lines: source lines that may have made finite values wrong, the likeliest first. partial: where
-    only some blocks ran: which, and what is judged. bits_differ: elements that differ between GPU and machine; -1:
-    not compared. entry: where the kernel's first entry begins, of a finding whose place is not known better. births:
+    operator's domain. lines: source lines that may have made finite values wrong, the likeliest first. unexplained:
+    of a finding whose explanation had no time, or not enough: why; its replay explains it. partial: where only some
+    blocks ran: which, and what is judged. bits_differ: elements that differ between GPU and machine; -1: not
+    compared. entry: where the kernel's first entry begins, of a finding whose place is not known better. births:
     special values by the source line that made them. repeats: the run in other orders, with other poison, on other
     architectures. known: the baseline has it too; null: no baseline was given. identity: what is the same for one
     finding in several runs: kernel, cause, diagnosis.
@@ -367,12 +368,12 @@ class Finding(Record, absent="source_shape"):
     accumulated_decay: list[AccumulatedDecay] = field(default_factory=list)
     origins: list[OriginGroup] = field(default_factory=list); slice: Slice | None = None
     diagnosis: list[Diagnosis]; lines: list[SuspectLine] = field(default_factory=list)
-    exponents: list[ExponentRange]; partial: str | None = None; checks: Checks | None = None
-    shadow: Shadow | None = None; lane_instructions: int; seconds_reference: float; seconds_kernel: float
-    triage: Triage | None = None; bits_differ: int; entry: Location | None = None; program: Program | None = None
-    births: list[Births] = field(default_factory=list); repeats: list[Repeat] = field(default_factory=list)
-    checkout: Checkout | None = None; also: list[SameDefect] = field(default_factory=list)
-    known: bool | None = None; identity: str | None = None
+    unexplained: str | None = None; exponents: list[ExponentRange]; partial: str | None = None
+    checks: Checks | None = None; shadow: Shadow | None = None; lane_instructions: int; seconds_reference: float
+    seconds_kernel: float; triage: Triage | None = None; bits_differ: int; entry: Location | None = None
+    program: Program | None = None; births: list[Births] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list); checkout: Checkout | None = None
+    also: list[SameDefect] = field(default_factory=list); known: bool | None = None; identity: str | None = None
 
 class VerificationTool(Record):
     name: str; version: str; commit: str

@@ -124,6 +124,18 @@ TEST(Trial, AnExplanationIsGivenUpFiveSecondsAfterTheTime) {
   const Verification as_it_was = fully_traced(wrong, wrong.verification, endless, {}, 1);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_EQ(as_it_was.cause, wrong.verification.cause);
+  EXPECT_EQ(as_it_was.unexplained, "it was given up after 6 s; its replay explains it");
+}
+
+TEST(Trial, AFindingThatNothingExplainsSaysSo) {
+  const Kernel kernel = test::subject_kernel();
+  test::SubjectBackend dropped("term dropped");
+  Trial trial = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30");
+  trial.diagnose = true;
+  const TrialReport wrong = run_trial(trial, dropped, {});
+  EXPECT_EQ(wrong.verification.unexplained, std::nullopt);
+  EXPECT_EQ(fully_traced(wrong, wrong.verification, dropped, {}, 0).unexplained,
+            "no time was left for it; its replay explains it");
 }
 
 TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {

@@ -293,6 +293,7 @@ json passed_verification(int64_t T) {
           {"slice", nullptr},
           {"diagnosis", json::array()},
           {"lines", json::array()},
+          {"unexplained", nullptr},
           {"exponents",
            {{{"where", source(142, 903)},
              {"instruction", "ex2.approx.ftz.f32"},
@@ -346,6 +347,7 @@ json nan_verification() {
       {{"at",
         {{"where", source(151, 977)}, {"instruction", "fma.rn.f32"}, {"text", "s = fused(keep, s, x);"}}},
        {"reason", "2 of its 120 values changed make all wrong elements right"}}};
+  v["unexplained"] = "it was given up after 7 s; its replay explains it";
   json& o = v["outputs"][0];
   o["nonfinite"] = 2;
   o["max_ratio"] = "nan";
