@@ -15,7 +15,6 @@
 // Gradients of queries, keys and p that several value heads share have `total` beyond that.
 #include "reference/operators/comba.h"
 
-#include "reference/bounds/enclosed_by_precision.h"
 #include "reference/bounds/rwkv7_reverse.h"
 
 namespace assay {
@@ -130,16 +129,6 @@ class Reverse final : public Rwkv7Reverse {
   const SliceMatrix& key_;
 };
 
-/// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
-Arithmetic transcribed(double u, const SliceProblem& x) {
-  const auto K = static_cast<double>(x.inputs[In::q].columns),
-             V = static_cast<double>(x.inputs[In::v].columns);
-  Arithmetic a;
-  a.decay = 131 * u, a.write = 5 * u, a.step = 3 * u, a.removal = (K + 8) * u;
-  a.readout = (K * V + K + V + 8) * u;
-  return a;
-}
-
 }  // namespace
 
 SliceBounds Comba::forward_bound(const SliceProblem& p) {
@@ -148,12 +137,6 @@ SliceBounds Comba::forward_bound(const SliceProblem& p) {
 SliceBounds Comba::adjoint_bound(const SliceProblem& p) {
   const AsRwkv7 mapped(p);
   return Reverse(p, mapped).run();
-}
-bool Comba::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) {
-  return forward_by_precision<Comba>(x, level, &transcribed, y);
-}
-bool Comba::enclose_adjoint(const SliceProblem& x, int level, SliceBalls& y) {
-  return adjoint_by_precision<Comba>(x, level, &transcribed, y);
 }
 
 }  // namespace assay

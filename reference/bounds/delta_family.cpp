@@ -31,7 +31,6 @@
 #include <numeric>
 
 #include "reference/bounds/delta_chunk.h"
-#include "reference/bounds/enclosed_by_precision.h"
 #include "reference/operators/delta_rule.h"
 #include "reference/operators/gated_delta_rule.h"
 #include "reference/operators/kda.h"
@@ -140,7 +139,8 @@ class Reverse {
     Passed y;
     const double decayed_norm = norm(now.decayed.data(), f_.K), key_norm = norm(row(f_.k, t), f_.K);
     double widest = 0;
-    for (double g : now.g) widest = std::fmax(widest, crossed(g));
+    std::vector<double> crossings;
+    for (double g : now.g) crossings.push_back(crossed(g)), widest = larger(widest, crossings.back());
     const double readout = of_run(d_.value_readout, d_.value_readout_decayed);
     for (int64_t j = 0; j < f_.V; ++j) {
       const auto n = static_cast<size_t>(j);
@@ -151,7 +151,7 @@ class Reverse {
         const auto i = static_cast<size_t>(c);
         const NormEntry old = column_entry(before, c, j), g = column_entry(G_, c, j);
         r.add({now.minus_decayed[i]}, old), du.add({at(f_.k, t, c)}, g);
-        const double crossing = crossed(now.g[i]), key = std::fabs(at(f_.k, t, c));
+        const double crossing = crossings[i], key = std::fabs(at(f_.k, t, c));
         moved += std::fabs(now.decayed[i]) * (old.size() * crossing + old.error * (1 + crossing));
         pulled += key * g.error;
       }
@@ -266,29 +266,14 @@ class Reverse {
   SliceBounds y_;
 };
 
-/// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
-Arithmetic transcribed(double u, const SliceProblem& x) {
-  const auto K = static_cast<double>(x.inputs[0].columns), V = static_cast<double>(x.inputs[2].columns);
-  Arithmetic a;
-  a.decay = 130 * u, a.write = 5 * u, a.step = 3 * u, a.removal = (K + 8) * u;
-  a.readout = (K * V + K + V + 8) * u;
-  return a;
-}
-
 }  // namespace
 
-#define ASSAY_DELTA_BOUNDS(Op)                                                \
-  SliceBounds Op::forward_bound(const SliceProblem& p) {                      \
-    return forward_bounds(p, delta_places<Op>());                             \
-  }                                                                           \
-  SliceBounds Op::adjoint_bound(const SliceProblem& p) {                      \
-    return Reverse(p, delta_places<Op>()).run();                              \
-  }                                                                           \
-  bool Op::enclose_forward(const SliceProblem& x, int level, SliceBalls& y) { \
-    return forward_by_precision<Op>(x, level, &transcribed, y);               \
-  }                                                                           \
-  bool Op::enclose_adjoint(const SliceProblem& x, int level, SliceBalls& y) { \
-    return adjoint_by_precision<Op>(x, level, &transcribed, y);               \
+#define ASSAY_DELTA_BOUNDS(Op)                           \
+  SliceBounds Op::forward_bound(const SliceProblem& p) { \
+    return forward_bounds(p, delta_places<Op>());        \
+  }                                                      \
+  SliceBounds Op::adjoint_bound(const SliceProblem& p) { \
+    return Reverse(p, delta_places<Op>()).run();         \
   }
 
 ASSAY_DELTA_BOUNDS(DeltaRule)

@@ -154,13 +154,18 @@ class NormRecurrence {
   Errors own_, declared_;
 };
 
+/// std::fmax without the call: of a NaN and a number the number.
+inline double larger(double a, double b) {
+  return a >= b || std::isnan(b) ? a : b;
+}
+
 /// A number as the double recurrence has it, how far that may be from the exact one, and how far the kernel's
 /// may.
 struct NormEntry {
   double value = 0, own = 0, error = 0;
   double path = 0;  ///< sum of its paths' magnitudes, where it is made of several
   double most() const { return std::fabs(value) + own; }
-  double size() const { return std::fmax(path, most()); }
+  double size() const { return larger(path, most()); }
 };
 inline NormEntry times(double factor, const NormEntry& x) {
   const double size = std::fabs(factor);
