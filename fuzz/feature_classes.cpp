@@ -228,8 +228,7 @@ Names layout_names(const Kernel&, const Operator&) {
 /// Of the first input that does not lie row by row.
 std::string layout_name(const Case& c, const Operator& op) {
   if (c.layout.empty()) return kDense;
-  ResolvedCase resolved = resolve_unchecked(c, op);
-  lay_out(resolved);
+  const ResolvedCase resolved = resolve_unchecked(c, op);
   const std::vector<LayoutEntry> entries = parse_layout(c.layout);
   for (const SizedArgument& input : resolved.inputs) {
     if (!input.layout) continue;

@@ -4,6 +4,7 @@
 
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
+#include "fuzz/kept_pairs.h"
 #include "fuzz/settle.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/acceptance.h"
@@ -70,7 +71,9 @@ FeaturePairs::FeaturePairs(const Kernel& kernel, const Operator& op) : op_(op) {
   }
   for (auto* table : {&possible_, &covered_, &drawn_}) table->resize(classes_.size() * classes_.size());
   starts_ = cheapest_starts(kernel, op);
+  if (read_kept_pairs(kernel, possible_)) return;
   find_possible(kernel);
+  keep_pairs(kernel, possible_);
 }
 
 std::vector<std::optional<size_t>> FeaturePairs::classes_of(const Case& c) const {

@@ -70,7 +70,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// Below the build folder where the program was built, else where a user's caches are.
+}  // namespace
+
 fs::path cache_folder() {
   if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
   const fs::path built = ASSAY_BUILD_CACHE;
@@ -80,6 +81,8 @@ fs::path cache_folder() {
   if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache/assay";
   return fs::temp_directory_path() / "assay";
 }
+
+namespace {
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -167,13 +170,15 @@ void add_with_includes(const SourceTree& all, const std::string& path, SourceTre
   const auto file = std::find_if(all.begin(), all.end(), has_path);
   if (file == all.end()) return;  // the compiler says so
   to.push_back(*file);
-  std::istringstream lines(file->second);
+  const std::string& text = file->second;
   constexpr std::string_view start = "#include \"";
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(start)) {
-      const std::string name = line.substr(start.size(), line.find('"', start.size()) - start.size());
+  for (size_t at = text.find(start); at != text.npos; at = text.find(start, at)) {
+    const bool begins_line = at == 0 || text[at - 1] == '\n';
+    at += start.size();
+    const std::string name = text.substr(at, text.find_first_of("\"\n", at) - at);
+    if (begins_line)
       add_with_includes(all, (fs::path(path).parent_path() / name).lexically_normal().string(), to);
-    }
+  }
 }
 
 /// Runs a command of the shell. Not std::system, which ignores SIGINT for as long as it waits: a signal to

@@ -1,5 +1,6 @@
 // Compiles kernel sources to PTX while the program runs, with the flags of the build.
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -35,6 +36,9 @@ enum class Compiled { optimised, plainly };
 /// Throws CannotCompile where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module,
                                                   Compiled = Compiled::optimised);
+
+/// That folder: below the build folder where the program was built, else where a user's caches are.
+std::filesystem::path cache_folder();
 
 /// Seconds that compile_module has taken so far, waiting for another thread that compiles the same included:
 /// over all threads, and in the calling thread.
