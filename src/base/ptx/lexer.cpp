@@ -250,6 +250,14 @@ void Lexer::advance_to(size_t position) {
     line_start_ = end_of_last == std::string_view::npos ? 0 : end_of_last + 1;
   }
   const size_t end = std::min(position, text_.size());
+  constexpr size_t kFar = 1024;  // a body that is passed over
+  if (end > line_position_ + kFar) {
+    const std::string_view passed = text_.substr(line_position_, end - line_position_);
+    line_ += static_cast<int>(std::count(passed.begin(), passed.end(), '\n'));
+    if (const size_t last = passed.rfind('\n'); last != passed.npos) line_start_ = line_position_ + last + 1;
+    line_position_ = end;
+    return;
+  }
   for (size_t at; line_position_ < end; line_position_ = at + 1, line_start_ = at + 1, ++line_) {
     const void* found = std::memchr(text_.data() + line_position_, '\n', end - line_position_);
     if (!found) break;
