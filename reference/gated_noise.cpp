@@ -27,22 +27,56 @@ struct EnteredChunk {
 };
 using EnteredChunks = std::vector<std::unique_ptr<EnteredChunk>>;
 
-std::vector<KeptDirection> kept_directions(const GatedNoiseModel& of) {
+/// Chunks that are looked at together for what a kept state would do: one state is held of each.
+constexpr int64_t kKeptTogether = 64;
+
+/// A chunk, what is made of it alone, and what a recurrence has where it comes to it.
+struct KeptChunk {
+  std::unique_ptr<GatedChunkNoise> at;
+  std::vector<float> own, entered;
+};
+
+/// Calls make(chunk) and use(chunk, its number) of all on several threads, and in between pass(chunk, number)
+/// of one after the other, first to last or last to first.
+template <typename Make, typename Pass, typename Use>
+void in_groups(const GatedNoiseModel& of, int threads, bool forward, const Make& make, const Pass& pass,
+               const Use& use) {
+  for (int64_t done = 0, count = 0; done < of.chunks(); done += count) {
+    count = std::min(kKeptTogether, of.chunks() - done);
+    const auto number = [&](int64_t i) { return forward ? done + i : of.chunks() - 1 - done - i; };
+    std::vector<KeptChunk> group(static_cast<size_t>(count));
+    parallel_for(count, threads, [&](int64_t i) {
+      KeptChunk& chunk = group[static_cast<size_t>(i)];
+      chunk.at = std::make_unique<GatedChunkNoise>(of, number(i));
+      chunk.own = make(*chunk.at);
+    });
+    for (int64_t i = 0; i < count; ++i) pass(group[static_cast<size_t>(i)], number(i));
+    parallel_for(count, threads, [&](int64_t i) { use(group[static_cast<size_t>(i)], number(i)); });
+  }
+}
+
+std::vector<KeptDirection> kept_directions(const GatedNoiseModel& of, int threads) {
   std::vector<KeptDirection> y(static_cast<size_t>(of.chunks()));
   if (of.split) return y;
+  const auto kept = [&](int64_t number) -> KeptDirection& { return y[static_cast<size_t>(number)]; };
   KeptState state(of.K, of.V, static_cast<float>(of.u));
   if (of.x.S0) state.load(of.decoded_state(*of.x.S0));
-  for (int64_t i = 0; i < of.chunks(); ++i) {
-    const GatedChunkNoise at(of, i);
-    y[static_cast<size_t>(i)].rows = state.carried(at.chunk(), at.state_reads());
-    state.advance(at.chunk(), at.keys(), at.values());
-  }
+  in_groups(
+      of, threads, true,
+      [&](const GatedChunkNoise& at) { return state.written(at.chunk(), at.keys(), at.values()); },
+      [&](KeptChunk& c, int64_t) { c.entered = state.carried(), state.advance(c.at->chunk(), c.own); },
+      [&](const KeptChunk& c, int64_t number) {
+        kept(number).rows = moved_by(c.at->chunk(), c.entered, c.at->state_reads(), of.V);
+      });
   KeptKeys later(of.K, of.V);
-  for (int64_t i = of.chunks(); i-- > 0;) {
-    const GatedChunkNoise at(of, i);
-    KeptDirection& kept = y[static_cast<size_t>(i)];
-    kept.variance = later.variance(at.chunk(), at.keys(), at.values(), at.state_reads(), kept.rows);
-  }
+  in_groups(
+      of, threads, false, [](const GatedChunkNoise& at) { return at.state_reads(); },
+      [&](KeptChunk& c, int64_t number) {
+        c.entered = later.derivatives(), later.advance(c.at->chunk(), c.own, kept(number).rows);
+      },
+      [&](const KeptChunk& c, int64_t number) {
+        kept(number).variance = KeptKeys::variance(c.at->chunk(), c.at->keys(), c.at->values(), c.entered);
+      });
   return y;
 }
 
@@ -60,7 +94,7 @@ EnteredChunks next_chunks(const GatedNoiseModel& of, int64_t first, SampledState
 void forward(const GatedNoiseModel& of, int threads) {
   SampledState S(of.K, of.V);
   if (of.x.S0) S.load(of.decoded_state(*of.x.S0));
-  const std::vector<KeptDirection> kept = kept_directions(of);
+  const std::vector<KeptDirection> kept = kept_directions(of, threads);
   EnteredChunks here = next_chunks(of, 0, S), next;
   for (int64_t first = 0; first < of.chunks(); first += kTogether, here = std::move(next)) {
     parallel_for(static_cast<int64_t>(here.size()) + 1, threads, [&](int64_t task) {

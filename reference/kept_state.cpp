@@ -54,14 +54,8 @@ void KeptState::load(const std::vector<double>& S) {
   S_.assign(S.begin(), S.end());
 }
 
-std::vector<float> KeptState::carried(const SampledChunk& chunk, const std::vector<float>& reads) const {
-  std::vector<float> y(static_cast<size_t>(chunk.tokens() * columns_));
-  add_reads(chunk, reads, carried_, columns_, y);
-  return y;
-}
-
-void KeptState::advance(const SampledChunk& chunk, const ChunkOperand& keys,
-                        const std::vector<float>& values) {
+std::vector<float> KeptState::written(const SampledChunk& chunk, const ChunkOperand& keys,
+                                      const std::vector<float>& values) const {
   const std::vector<float>& after = chunk.after();
   std::vector<float> x(after.size()), added(S_.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -69,6 +63,10 @@ void KeptState::advance(const SampledChunk& chunk, const ChunkOperand& keys,
     x[i] = keys.amplitude > 0 ? rounded(scaled, u_) : scaled;
   }
   add_writes(chunk, x, values, columns_, added);
+  return added;
+}
+
+void KeptState::advance(const SampledChunk& chunk, const std::vector<float>& added) {
   for (size_t i = 0; i < added.size(); ++i) {
     const float w = chunk.whole()[i / static_cast<size_t>(columns_)];
     const float D = stored_ ? rounded(carried_[i] + S_[i], u_) - S_[i] : 0;
@@ -79,18 +77,28 @@ void KeptState::advance(const SampledChunk& chunk, const ChunkOperand& keys,
   stored_ = true;
 }
 
+std::vector<float> moved_by(const SampledChunk& chunk, const std::vector<float>& carried,
+                            const std::vector<float>& reads, int64_t columns) {
+  std::vector<float> y(static_cast<size_t>(chunk.tokens() * columns));
+  add_reads(chunk, reads, carried, columns, y);
+  return y;
+}
+
 double KeptKeys::variance(const SampledChunk& chunk, const ChunkOperand& keys,
-                          const std::vector<float>& values, const std::vector<float>& reads,
-                          const std::vector<float>& direction) {
+                          const std::vector<float>& values, const std::vector<float>& derivatives) {
   double sum = 0;
-  if (keys.amplitude > 0) {
-    const std::vector<float> derivatives = read_along(chunk, G_, values, columns_);
-    for (size_t i = 0; i < derivatives.size(); ++i)
-      sum += square(double{chunk.rounding_size(keys, i, chunk.after()[i], 1)} * double{derivatives[i]}) / 3;
-  }
+  if (!(keys.amplitude > 0)) return sum;
+  const auto columns = static_cast<int64_t>(derivatives.size() / chunk.whole().size());
+  const std::vector<float> along = read_along(chunk, derivatives, values, columns);
+  for (size_t i = 0; i < along.size(); ++i)
+    sum += square(double{chunk.rounding_size(keys, i, chunk.after()[i], 1)} * double{along[i]}) / 3;
+  return sum;
+}
+
+void KeptKeys::advance(const SampledChunk& chunk, const std::vector<float>& reads,
+                       const std::vector<float>& direction) {
   for (size_t i = 0; i < G_.size(); ++i) G_[i] *= chunk.whole()[i / static_cast<size_t>(columns_)];
   add_writes(chunk, reads, direction, columns_, G_);
-  return sum;
 }
 
 double variance_of_reads(const SampledChunk& chunk, const SampledState& S, float copy_amplitude,

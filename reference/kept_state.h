@@ -23,10 +23,13 @@ class KeptState {
   KeptState(int64_t rows, int64_t columns, float u);
 
   void load(const std::vector<double>& S);
-  /// Of the chunk's tokens, tokens x columns: sum over the rows of x_tc (w D)_c.
-  std::vector<float> carried(const SampledChunk&, const std::vector<float>& reads) const;
-  /// To the chunk's end. `keys`: tokens x rows, rounded when they are scaled there.
-  void advance(const SampledChunk&, const ChunkOperand& keys, const std::vector<float>& values);
+  /// w D at the chunk's start, rows x columns.
+  const std::vector<float>& carried() const { return carried_; }
+  /// What the chunk writes, whatever the state is. `keys`: tokens x rows, rounded when they are scaled there.
+  std::vector<float> written(const SampledChunk&, const ChunkOperand& keys,
+                             const std::vector<float>& values) const;
+  /// To the end of the chunk that writes that.
+  void advance(const SampledChunk&, const std::vector<float>& written);
 
  private:
   int64_t columns_;
@@ -35,19 +38,27 @@ class KeptState {
   std::vector<float> S_, carried_;
 };
 
+/// Of the chunk's tokens, tokens x columns: sum over the rows of x_tc (w D)_c.
+std::vector<float> moved_by(const SampledChunk&, const std::vector<float>& carried,
+                            const std::vector<float>& reads, int64_t columns);
+
 /// The variances, chunk by chunk, the last one first: of what rounding keys on their way into the state makes
 /// of all later chunks along the direction.
 class KeptKeys {
  public:
   KeptKeys(int64_t rows, int64_t columns) : columns_(columns), G_(static_cast<size_t>(rows * columns)) {}
 
-  /// Of the chunk's keys; then `reads` and `direction` are its own.
-  double variance(const SampledChunk&, const ChunkOperand& keys, const std::vector<float>& values,
-                  const std::vector<float>& reads, const std::vector<float>& direction);
+  /// Derivatives by the state at the chunk's end.
+  const std::vector<float>& derivatives() const { return G_; }
+  /// Of the chunk's keys.
+  static double variance(const SampledChunk&, const ChunkOperand& keys, const std::vector<float>& values,
+                         const std::vector<float>& derivatives);
+  /// To the chunk's start: `reads` and `direction` are its own.
+  void advance(const SampledChunk&, const std::vector<float>& reads, const std::vector<float>& direction);
 
  private:
   int64_t columns_;
-  std::vector<float> G_;  ///< derivatives by the state at the chunk's end
+  std::vector<float> G_;
 };
 
 /// Of the sources that stay within a chunk: copies of its state, and queries that read it.

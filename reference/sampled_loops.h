@@ -27,6 +27,7 @@ struct SampledProduct {
 using SamplesTimesNumbers = SampledProduct<Lanes, float, Lanes>;
 using NumbersTimesSamples = SampledProduct<float, Lanes, Lanes>;
 using NumbersTimesNumbers = SampledProduct<float, float, float>;
+using DoublesTimesDoubles = SampledProduct<double, double, double>;
 
 /// y_tc += weights_tc sum over v of state_cv values_tv, one v after the other; where a weight is 0, nothing.
 template <typename Number>
@@ -114,6 +115,7 @@ struct SampledLoops {
   void (*samples_times_numbers)(const SamplesTimesNumbers&);
   void (*numbers_times_samples)(const NumbersTimesSamples&);
   void (*numbers_times_numbers)(const NumbersTimesNumbers&);
+  void (*doubles_times_doubles)(const DoublesTimesDoubles&);  ///< subnormal numbers are what they are
   void (*contract_samples)(const SampledContraction<Lanes>&);
   void (*decay)(const SampledDecay&);
   void (*scores)(const SampledScores&);

@@ -26,17 +26,6 @@ bool has_pairs(const Arithmetic& a) {
   return a.pairs > 0 || a.pair_sums > 0;
 }
 
-NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
-  const auto n = static_cast<size_t>(j), i = static_cast<size_t>(c) * s.own.size() + n;
-  if (!s.in_chunk()) return {s.S[i], s.own[n]};
-  return {s.S[i], s.own[n], s.excess[i], s.path(i)};
-}
-NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
-  NormEntry y = column_entry(s, c, j);
-  y.error += s.declared[static_cast<size_t>(j)];
-  return y;
-}
-
 TileReads empty_reads(int64_t n, int64_t V) {
   const TileMatrix zeros(n, V);
   return {zeros, zeros, zeros, zeros, zeros, {}, {}, {}, zeros, {}};

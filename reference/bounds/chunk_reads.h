@@ -18,9 +18,18 @@ int64_t tile_tokens(const Arithmetic&);
 bool has_pairs(const Arithmetic&);
 
 /// An element of a state as its column sees it: without the error that the column has as a whole.
-NormEntry column_entry(const NormState&, int64_t c, int64_t j);
+inline NormEntry column_entry(const NormState& s, int64_t c, int64_t j) {
+  const auto n = static_cast<size_t>(j), row = static_cast<size_t>(c), i = row * s.own.size() + n;
+  if (!s.in_chunk()) return {s.S[i], s.own[n]};
+  const double path = s.paths[i] + NormState::unsure(std::sqrt(s.spread[row]), s.reach[n]);
+  return {s.S[i], s.own[n], s.excess[i], path};
+}
 /// And with that.
-NormEntry whole_entry(const NormState&, int64_t c, int64_t j);
+inline NormEntry whole_entry(const NormState& s, int64_t c, int64_t j) {
+  NormEntry y = column_entry(s, c, j);
+  y.error += s.declared[static_cast<size_t>(j)];
+  return y;
+}
 
 TileReads empty_reads(int64_t tokens, int64_t V);
 

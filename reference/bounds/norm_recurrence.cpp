@@ -47,7 +47,9 @@ NormState NormRecurrence::start(const std::vector<double>& S) const {
 
 std::vector<double> NormRecurrence::magnitudes(const NormState& s) const {
   std::vector<double> y(s.S.size());
-  for (size_t i = 0; i < y.size(); ++i) y[i] = std::fabs(s.S[i]) + s.own[i % static_cast<size_t>(V_)];
+  const auto V = static_cast<size_t>(V_);
+  for (size_t row = 0; row < y.size(); row += V)
+    for (size_t j = 0; j < V; ++j) y[row + j] = std::fabs(s.S[row + j]) + s.own[j];
   return y;
 }
 

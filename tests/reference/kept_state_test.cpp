@@ -34,7 +34,7 @@ struct Chunks {
   std::vector<double> next(double key_size) {
     const std::vector<float> k = drawn(T * N, random, key_size), v = drawn(T * N, random);
     chunk.begin(0, T, std::vector<double>(T * N, 1 - 0x1p-6), false);
-    const std::vector<float> seen = state.carried(chunk, reads);
+    const std::vector<float> seen = moved_by(chunk, state.carried(), reads, N);
     std::vector<double> off(T * N);
     for (int64_t t = 0; t < T; ++t)
       for (int64_t c = 0; c < N; ++c)
@@ -42,7 +42,7 @@ struct Chunks {
           off[static_cast<size_t>(t * N + j)] += static_cast<double>(reads[static_cast<size_t>(t * N + c)]) *
                                                  carried[static_cast<size_t>(c * N + j)];
     for (size_t i = 0; i < off.size(); ++i) EXPECT_NEAR(static_cast<double>(seen[i]), off[i], 1e-4) << i;
-    state.advance(chunk, {k, NoiseSource::key}, v);
+    state.advance(chunk, state.written(chunk, {k, NoiseSource::key}, v));
     for (int64_t c = 0; c < N; ++c)
       for (int64_t j = 0; j < N; ++j) {
         const auto i = static_cast<size_t>(c * N + j);
@@ -77,8 +77,8 @@ TEST(KeptState, CarriesNothingWhereAChunkAddsLessThanRoundsItAnew) {
   Chunks of;
   for (int i = 0; i < 4; ++i) of.next(1);
   const std::vector<float> k(T * N, 0x1p-30f), v = drawn(T * N, of.random);
-  of.state.advance(of.chunk, {k, NoiseSource::key}, v);
-  for (const float x : of.state.carried(of.chunk, of.reads)) EXPECT_EQ(x, 0);
+  of.state.advance(of.chunk, of.state.written(of.chunk, {k, NoiseSource::key}, v));
+  for (const float x : of.state.carried()) EXPECT_EQ(x, 0);
 }
 
 TEST(KeptState, VariancesAlongItAreThoseOfTheSamples) {

@@ -69,6 +69,9 @@ TEST(SampledLoops, ProductsAreTheSumsInTheirOrder) {
                   samples(kInner * kColumns, 5), samples(kRows * kColumns, 6));
   expect_products(&SampledLoops::numbers_times_numbers, numbers(kRows * kInner, 7),
                   numbers(kInner * kColumns, 8), numbers(kRows * kColumns, 9));
+  const auto doubles = [](const std::vector<float>& x) { return std::vector<double>(x.begin(), x.end()); };
+  expect_products(&SampledLoops::doubles_times_doubles, doubles(numbers(kRows * kInner, 10)),
+                  doubles(numbers(kInner * kColumns, 11)), doubles(numbers(kRows * kColumns, 12)));
 }
 
 TEST(SampledLoops, AFactorOfZeroTakesNothingOfWhatIsNotFinite) {

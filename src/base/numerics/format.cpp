@@ -1,11 +1,13 @@
 #include "src/base/numerics/format.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/format_runs.h"
 
 namespace assay {
 namespace {
@@ -126,16 +128,42 @@ double decode(Dtype dtype, uint64_t bits) {
   return negative ? -magnitude : magnitude;
 }
 
-double round_to(Dtype dtype, double x) {
-  if (dtype == Dtype::fp64 || is_integer(dtype) || x == 0 || !std::isfinite(x)) return x;
-  if (dtype == Dtype::fp32) return static_cast<float>(x);
-  const Format& f = format(dtype);
+namespace {
+
+/// Of x that is not 0, and finite; `most`: max_finite.
+inline double rounded_in(const Format& f, double most, double x) {
   const int exponent = exponent_of(x);
   if (exponent > f.max_exponent) return std::copysign(HUGE_VAL, x);
   // One rounding, of a sum whose last bit is the last that is kept; taking off again what was added is exact.
   const int last = std::max(exponent, f.min_exponent) - f.precision + 1;
   const double shift = 1.5 * power_of_two(kFraction + last), rounded = (std::fabs(x) + shift) - shift;
-  return std::copysign(rounded > max_finite(dtype) ? HUGE_VAL : rounded, x);
+  return std::copysign(rounded > most ? HUGE_VAL : rounded, x);
+}
+
+inline double spacing_in(const Format& f, double x) {
+  const int exponent = x == 0 ? f.min_exponent : std::max(exponent_of(x), f.min_exponent);
+  return power_of_two(exponent - f.precision + 1);
+}
+
+}  // namespace
+
+double round_to(Dtype dtype, double x) {
+  double y;
+  round_run(dtype, &x, 1, &y);
+  return y;
+}
+
+void round_run(Dtype dtype, const double* x, int64_t count, double* y) {
+  if (dtype == Dtype::fp64 || is_integer(dtype)) return void(std::copy(x, x + count, y));
+  if (dtype == Dtype::fp32) {
+    for (int64_t i = 0; i < count; ++i)
+      y[i] = x[i] == 0 || !std::isfinite(x[i]) ? x[i] : static_cast<float>(x[i]);
+    return;
+  }
+  const Format f = format(dtype);
+  const double most = max_finite(dtype);
+  for (int64_t i = 0; i < count; ++i)
+    y[i] = x[i] == 0 || !std::isfinite(x[i]) ? x[i] : rounded_in(f, most, x[i]);
 }
 
 namespace {
@@ -215,9 +243,12 @@ void encode_run(Dtype dtype, const double* values, int64_t count, std::byte* out
 }
 
 double ulp(Dtype dtype, double x) {
-  const Format& f = format(dtype);
-  const int exponent = x == 0 ? f.min_exponent : std::max(exponent_of(x), f.min_exponent);
-  return power_of_two(exponent - f.precision + 1);
+  return spacing_in(format(dtype), x);
+}
+
+void ulp_run(Dtype dtype, const double* x, int64_t count, double* y) {
+  const Format f = format(dtype);
+  for (int64_t i = 0; i < count; ++i) y[i] = spacing_in(f, x[i]);
 }
 
 }  // namespace assay

@@ -1,5 +1,6 @@
 #include "src/verification/compare/alike_values.h"
 
+#include <bit>
 #include <cmath>
 
 namespace assay {
@@ -7,7 +8,8 @@ namespace assay {
 uint64_t kind_of(const Format& f, double x, double spacing) {
   // Spacings are powers of two from 2^-1074 on. Of formats with more digits than fp32 a double is a whole
   // number of spacings.
-  const auto exponent = static_cast<uint64_t>(std::ilogb(spacing) + 1075);
+  const uint64_t field = std::bit_cast<uint64_t>(spacing) >> 52,
+                 exponent = field != 0 ? field + 52 : static_cast<uint64_t>(std::ilogb(spacing) + 1075);
   const double sixteenths = 16 * std::fabs(x) / spacing;
   const auto whole = static_cast<uint64_t>(sixteenths);
   const uint64_t nearest = whole + (sixteenths - static_cast<double>(whole) >= 0.5);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/parallel.h"
+#include "reference/sampled_loops.h"
 
 namespace assay {
 namespace {
@@ -16,44 +17,45 @@ double told_by_pairs(double t) {
   return std::sqrt(2 * t * (1 + 2 * t / kPairs));
 }
 
-/// sum over t of size(x_tc) errors_t.
-template <typename Size>
-std::vector<double> gathered(const StateReads& reads, const std::vector<double>& errors, int64_t columns,
-                             const Size& size) {
-  const size_t states = reads.left.size(), width = static_cast<size_t>(columns);
-  std::vector<double> y(states * width);
-  for (size_t t = 0; t * states < reads.x.size(); ++t)
-    for (size_t c = 0; c < states; ++c) {
-      const double x = size(reads.x[t * states + c]);
-      for (size_t v = 0; v < width; ++v) y[c * width + v] += x * errors[t * width + v];
-    }
+/// How a block's tokens read a state.
+std::vector<double> doubles(const std::vector<float>& x) {
+  return {x.begin(), x.end()};
+}
+
+/// States x columns: sum over t of x_tc errors_t.
+std::vector<double> gathered(const std::vector<double>& x, size_t states, const std::vector<double>& errors,
+                             int64_t columns) {
+  const auto rows = static_cast<int64_t>(states);
+  std::vector<double> y(states * static_cast<size_t>(columns));
+  const int64_t tokens = rows > 0 ? static_cast<int64_t>(x.size()) / rows : 0;
+  sampled_loops().doubles_times_doubles({rows, tokens, columns, x.data(), 1, rows, errors.data(), y.data()});
   return y;
 }
 
 /// |x|^T rest.
 std::vector<double> bounded(const StateReads& reads, const std::vector<double>& rest, int64_t columns) {
-  return gathered(reads, rest, columns, [](float x) { return std::fabs(static_cast<double>(x)); });
+  std::vector<double> x = doubles(reads.x);
+  for (double& of : x) of = std::fabs(of);
+  return gathered(x, reads.left.size(), rest, columns);
 }
 
 /// Of every column, sum over t of rest_t |x_t diag(left) A|.
 void add_mixed(const StateReads& reads, const std::vector<double>& rest, const std::vector<float>& left,
                const std::vector<double>& A, std::vector<double>& y) {
-  const size_t states = left.size(), width = y.size();
-  std::vector<double> row(width);
-  for (size_t t = 0; t * states < reads.x.size(); ++t) {
-    std::fill(row.begin(), row.end(), 0);
-    for (size_t c = 0; c < states; ++c) {
-      const double x = static_cast<double>(reads.x[t * states + c]) * static_cast<double>(left[c]);
-      for (size_t v = 0; v < width; ++v) row[v] += x * A[c * width + v];
-    }
-    for (size_t v = 0; v < width; ++v) y[v] += rest[t * width + v] * std::fabs(row[v]);
-  }
+  const size_t states = left.size(), width = y.size(), tokens = states > 0 ? reads.x.size() / states : 0;
+  std::vector<double> x = doubles(reads.x), rows(tokens * width);
+  for (size_t i = 0; i < x.size(); ++i) x[i] *= static_cast<double>(left[i % states]);
+  sampled_loops().doubles_times_doubles({static_cast<int64_t>(tokens), static_cast<int64_t>(states),
+                                         static_cast<int64_t>(width), x.data(), static_cast<int64_t>(states),
+                                         1, A.data(), rows.data()});
+  for (size_t t = 0; t < tokens; ++t)
+    for (size_t v = 0; v < width; ++v) y[v] += rest[t * width + v] * std::fabs(rows[t * width + v]);
 }
 
 }  // namespace
 
 std::vector<double> projected(const StateReads& reads, const std::vector<double>& errors, int64_t columns) {
-  return gathered(reads, errors, columns, [](float x) { return static_cast<double>(x); });
+  return gathered(doubles(reads.x), reads.left.size(), errors, columns);
 }
 
 namespace {

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "reference/parallel.h"
+#include "reference/slices.h"
+#include "src/base/numerics/format_runs.h"
 #include "src/verification/compare/alike_values.h"
 
 namespace assay {
@@ -38,13 +40,25 @@ struct SeenErrors {
   }
 };
 
-/// Of storing x where the format's spacing is that, by the program too where the tensor is coarser than its
-/// own format.
-double storing_variance(const Tensor& got, const ReferenceOutput& reference, double x, double spacing) {
-  const double stored_before = unit_roundoff(got.dtype) > reference.roundoff ? reference.roundoff : 0;
-  const double before = 2 * stored_before * x;
-  return (spacing * spacing + before * before) / 12;
-}
+/// Of a row of elements: got and exact, the spacing there, what storing the exact value would give, and the
+/// variance of storing it, by the program too where the tensor is coarser than its own format.
+struct ElementRow {
+  std::vector<double> got, exact, spacing, stored, variance;
+
+  void read(const Tensor& tensor, const ReferenceOutput& reference, int64_t first, int64_t columns) {
+    const auto count = static_cast<size_t>(columns);
+    for (auto* row : {&got, &exact, &spacing, &stored, &variance}) row->resize(count);
+    decode_run(tensor, first, columns, got.data());
+    for (size_t i = 0; i < count; ++i) exact[i] = summed_value(reference.mid[static_cast<size_t>(first) + i]);
+    ulp_run(tensor.dtype, exact.data(), columns, spacing.data());
+    round_run(tensor.dtype, exact.data(), columns, stored.data());
+    const double stored_before = unit_roundoff(tensor.dtype) > reference.roundoff ? reference.roundoff : 0;
+    for (size_t i = 0; i < count; ++i) {
+      const double before = 2 * stored_before * exact[i];
+      variance[i] = (spacing[i] * spacing[i] + before * before) / 12;
+    }
+  }
+};
 
 /// Groups of blocks are looked at side by side.
 constexpr size_t kBlocksOfGroup = 32;
@@ -65,15 +79,15 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
                        const OutputBlock& block, AlikeValues& alike) {
   SeenErrors seen;
   const Format& f = format(got.dtype);
+  ElementRow row;
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t first = model.blocks.row(block, r);
-    for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
-      const auto i = static_cast<size_t>(flat);
-      if (model.rest[i] < 0) continue;
-      const double x = summed_value(reference.mid[i]), e = got.value(flat) - x, spacing = ulp(got.dtype, x),
-                   variance = storing_variance(got, reference, x, spacing);
-      alike.add(f, x, spacing);
-      const double ideal = round_to(got.dtype, x) - x;
+    row.read(got, reference, first, model.blocks.columns());
+    for (size_t i = 0; i < row.got.size(); ++i) {
+      if (model.rest[static_cast<size_t>(first) + i] < 0) continue;
+      const double x = row.exact[i], e = row.got[i] - x, variance = row.variance[i];
+      alike.add(f, x, row.spacing[i]);
+      const double ideal = row.stored[i] - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
       if (std::isfinite(ideal))
         seen.ideal_squares += ideal * ideal, seen.ideal_along += ideal * x, seen.ideal_sum += ideal;
@@ -108,9 +122,10 @@ Seen seen_of(const Tensor& got, const ReferenceOutput& reference, const OutputMo
 
 /// What overflows is judged by its class.
 bool may_overflow(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model) {
+  const double most = max_finite(got.dtype);
   for (size_t i = 0; i < reference.mid.size(); ++i)
     if (model.rest[i] >= 0 && (!std::isfinite(got.value(static_cast<int64_t>(i))) ||
-                               std::fabs(reference.mid[i]) + reference.bound[i] >= max_finite(got.dtype)))
+                               std::fabs(reference.mid[i]) + reference.bound[i] >= most))
       return true;
   return false;
 }
@@ -298,18 +313,20 @@ void look_along(const Tensor& got, const ReferenceOutput& reference, const Outpu
                 const OutputBlock& block, const std::vector<float>& direction, SeenAlong& y) {
   const Format& f = format(got.dtype);
   size_t at = 0;
-  for (int64_t r = 0; r < block.rows; ++r)
-    for (int64_t flat = model.blocks.row(block, r), end = flat + model.blocks.columns(); flat < end; ++flat) {
+  ElementRow row;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t first = model.blocks.row(block, r);
+    row.read(got, reference, first, model.blocks.columns());
+    for (size_t i = 0; i < row.got.size(); ++i) {
       const auto d = static_cast<double>(direction[at++]);
       if (d == 0) continue;
-      const auto i = static_cast<size_t>(flat);
-      const double x = summed_value(reference.mid[i]), rounding = round_to(got.dtype, x) - x,
-                   spacing = ulp(got.dtype, x);
-      y.seen += d * (got.value(flat) - x), y.length += d * d, y.fourth += d * d * d * d,
-          y.rest += std::fabs(d) * model.rest[i];
+      const double x = row.exact[i], rounding = row.stored[i] - x;
+      y.seen += d * (row.got[i] - x), y.length += d * d, y.fourth += d * d * d * d,
+          y.rest += std::fabs(d) * model.rest[static_cast<size_t>(first) + i];
       if (std::isfinite(rounding)) y.ideal += d * rounding;
-      y.stored.add(f, x, spacing, d, storing_variance(got, reference, x, spacing));
+      y.stored.add(f, x, row.spacing[i], d, row.variance[i]);
     }
+  }
 }
 
 /// Of its sources' sum, sub-Gaussian of that variance, more than sqrt(2 t V) with probability e^-t at most.
