@@ -38,6 +38,18 @@ std::string shown(char c) {
   return {'\'', '\\', 'x', digits[byte >> 4], digits[byte & 15], '\''};
 }
 
+/// No brace, and no beginning of a string or a comment.
+bool nothing_in_sixteen(std::string_view text) {
+  typedef char Sixteen __attribute__((vector_size(16)));
+  if (text.size() < sizeof(Sixteen)) return false;
+  Sixteen c;
+  std::memcpy(&c, text.data(), sizeof c);
+  const auto found = (c == '{') | (c == '}') | (c == '"') | (c == '/');
+  uint64_t halves[2];
+  std::memcpy(halves, &found, sizeof halves);
+  return (halves[0] | halves[1]) == 0;
+}
+
 /// A message is one line that a person can read, however long a name in the text is.
 constexpr size_t longest_message = 240;
 
@@ -208,6 +220,7 @@ std::string Lexer::quoted() {
 
 void Lexer::skip_braces() {
   for (int depth = 1; depth > 0;) {
+    while (nothing_in_sixteen(text_.substr(position_))) position_ += 16;
     while (position_ < text_.size() && !characters.braces[static_cast<unsigned char>(text_[position_])])
       ++position_;
     const char c = peek();  // past a comment

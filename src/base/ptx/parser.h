@@ -76,6 +76,7 @@ class Parser {
   void branch_targets(const std::string& name);
   void instruction();
   Form form(const Instruction&);
+  bool plain_register();
   Operand operand();
   Operand simple_operand();
   Operand with_part(Operand);

@@ -282,7 +282,7 @@ void Parser::instruction() {
   while (lex_.accept('.')) made.opcode += "." + std::string(lex_.opcode());  // "xor  .b32"
   operands_.clear();
   while (!lex_.accept(';')) {
-    operands_.push_back(operand());
+    if (!plain_register()) operands_.push_back(operand());
     if (lex_.peek() != ';') lex_.expect(',');
   }
   made.operands.assign(std::move_iterator(operands_.begin()), std::move_iterator(operands_.end()));

@@ -14,6 +14,20 @@ bool names_begin_with(char c) {
 
 }  // namespace
 
+/// Most operands are a register and no more: it is made where it will be. False: nothing was taken.
+bool Parser::plain_register() {
+  const size_t start = lex_.next_position();
+  if (lex_.peek() != '%') return false;
+  const std::string_view name = lex_.name();
+  const char after = lex_.peek();
+  Operand& made = operands_.emplace_back();
+  if ((after == ',' || after == ';') && resolve_name(name, made) && made.kind == Operand::Kind::reg)
+    return true;
+  operands_.pop_back();
+  lex_.rewind(start);
+  return false;
+}
+
 Operand Parser::operand() {
   Operand first = simple_operand();
   if (!lex_.accept('|')) return first;
