@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reference/exact_grid.h"
+#include "reference/gated_kernels.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/exponential.h"
 
@@ -47,7 +48,7 @@ void GatedTensors::read_decays(const Slice& s, int64_t first, int64_t tokens, do
   };
   if (gate && form.per_channel) {
     decode_rows(*gate, row, tokens, H_, s.h, K_, g);
-    for (int64_t i = 0; a && i < n; ++i) a[i] = exponential(g[i]);
+    if (a) gated_kernels().exponentials(g, n, a);
   } else if (gate) {
     for (int64_t t = 0; t < tokens; ++t) {
       double log;

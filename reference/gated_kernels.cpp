@@ -1,5 +1,7 @@
 #include "reference/gated_kernels.h"
 
+#include "src/base/numerics/exponential.h"
+
 namespace assay {
 namespace {
 

@@ -102,6 +102,8 @@ struct GatedKernels {
   void (*forward_exclusive)(const ForwardTile&);
   void (*precise_exclusive)(const PreciseTile&);
   void (*reverse_exclusive)(const ReverseTile&);
+  /// y_i = exponential(x_i).
+  void (*exponentials)(const double* x, int64_t count, double* y);
 };
 
 /// The loops for this processor.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "src/base/numerics/exponential.h"
+
 namespace assay {
 namespace gated_kernels_test {
 
@@ -81,6 +83,16 @@ TEST(GatedKernels, have_the_same_bits_on_every_instruction_set) {
     const Forward got(kernels.forward, nullptr, nullptr);
     EXPECT_EQ(got.o, expected.o) << kernels.instruction_set;
     EXPECT_EQ(got.E, expected.E) << kernels.instruction_set;
+  }
+}
+
+TEST(GatedKernels, exponentials_are_those_of_single_numbers) {
+  std::vector<double> x = drawn(37, 8), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] *= i % 3 == 0 ? 1 : 400;
+  x[1] = -HUGE_VAL, x[2] = HUGE_VAL, x[4] = -0.0;
+  for (const GatedKernels& kernels : runnable_gated_kernels()) {
+    kernels.exponentials(x.data(), std::ssize(x), y.data());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], exponential(x[i])) << kernels.instruction_set << x[i];
   }
 }
 

@@ -301,25 +301,41 @@ uint64_t hashed(uint64_t hash, uint64_t bits) {
   return (hash ^ bits) * 0x100000001b3 + (hash >> 29);
 }
 
+/// Of some elements' magnitudes.
+struct Hash {
+  uint64_t value = 0xcbf29ce484222325;
+  bool zero = true;
+
+  void add(uint64_t bits) { value = hashed(value, bits), zero = zero && bits == 0; }
+};
+
+template <typename Word>
+void add_row(const Tensor& x, int64_t token, int64_t width, Hash* hashes, int64_t step) {
+  constexpr auto sign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
+  const Word* const row = x.as<Word>().data() + token * width;
+  for (int64_t j = 0; j < width; ++j) hashes[j * step].add(static_cast<Word>(row[j] & ~sign));
+}
+
+/// Of a token's elements, each to a hash of its own (`step` 1), or all to one (0).
+void add_row(const Tensor& x, int64_t token, int64_t width, Hash* hashes, int64_t step) {
+  const int bytes = format(x.dtype).bytes;
+  if (bytes == 2) return add_row<uint16_t>(x, token, width, hashes, step);
+  if (bytes == 4) return add_row<uint32_t>(x, token, width, hashes, step);
+  for (int64_t j = 0; j < width; ++j) hashes[j * step].add(magnitude(x, token * width + j));
+}
+
 /// Tokens, or channels over all tokens, that are alike but for signs, where they are more than one in 64.
 std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, bool channels) {
-  std::map<uint64_t, int64_t> seen;
-  int64_t compared = 0, alike = 0;
   const int64_t count = channels ? inputs.front()->size() / tokens : tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t hash = 0xcbf29ce484222325;
-    bool zero = true;
-    for (const Tensor* x : inputs) {
-      const int64_t width = x->size() / tokens, first = channels ? i : i * width, step = channels ? width : 1,
-                    elements = channels ? tokens : width;
-      for (int64_t j = 0; j < elements; ++j) {
-        const uint64_t bits = magnitude(*x, first + j * step);
-        hash = hashed(hash, bits), zero = zero && bits == 0;
-      }
-    }
-    if (zero) continue;
-    ++compared, alike += seen[hash]++ > 0;
-  }
+  std::vector<Hash> hashes(static_cast<size_t>(count));
+  for (const Tensor* x : inputs)
+    for (int64_t t = 0; t < tokens; ++t)
+      add_row(*x, t, x->size() / tokens, channels ? hashes.data() : &hashes[static_cast<size_t>(t)], channels);
+  std::vector<uint64_t> seen;
+  for (const Hash& hash : hashes)
+    if (!hash.zero) seen.push_back(hash.value);
+  std::sort(seen.begin(), seen.end());
+  const auto compared = std::ssize(seen), alike = seen.end() - std::unique(seen.begin(), seen.end());
   if (alike * 64 <= compared) return "";
   return fmt::format("{} of {} {}{} are alike", alike, compared, channels ? "channels of " : "tokens",
                      channels ? inputs.front()->name : "");
