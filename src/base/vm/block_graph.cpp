@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "src/base/numerics/abandon.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
 #include "src/base/vm/trace.h"
@@ -20,6 +21,7 @@ uint64_t BlockSet::count() const {
 class BlockGraph::Trace : public PlainTrace {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::after | hook::landed;
+  static constexpr double nanoseconds = 50;
   explicit Trace(BlockGraph& graph) : graph_(graph) {}
 
   void begin_block(Block& block) {
@@ -111,6 +113,7 @@ BlockGraph::BlockGraph(const Program& program, const TensorMap& inputs, const Ma
           linear == first_of_cluster(linear, context.launch->grid, context.cluster))
         engine.run_block(linear);
     require_wanted();
+    count_work(1, kOfLaunch), count_work(static_cast<double>(worker.instructions), Trace::nanoseconds);
     trapped_ = worker.block.trap.has_value();
   }
 }

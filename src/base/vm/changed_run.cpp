@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "src/base/numerics/abandon.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/numerics/format.h"
 #include "src/base/vm/block_graph.h"
 #include "src/base/vm/traced_launch.h"
@@ -17,6 +18,9 @@ namespace {
 /// A changed warp may take so many times the instructions of the longest one, and so many more: some never
 /// end.
 constexpr uint64_t kBudgetFactor = 2, kLeastBudget = 4096;
+/// What a launch takes whose worker is there already, a byte that is put back or compared, and an output's
+/// element, in nanoseconds (counted_work.h).
+constexpr double kOfChangedLaunch = 2'000, kOfByte = 0.1, kOfElement = 10;
 /// Of all buffers together, kept once for each launch.
 constexpr uint64_t kMostBytes = uint64_t{1} << 24;
 
@@ -133,6 +137,7 @@ struct CountingTrace : PlainTrace {
 class ChangingTrace : public PlainTrace {
  public:
   static constexpr unsigned hooks = hook::guarded | hook::before | hook::after | hook::end_block;
+  static constexpr double nanoseconds = 35;
 
   ChangingTrace(const Code& code, std::span<const OpChange> changes)
       : code_(code), changes_(changes), first_(code.ops.size(), -1), next_(changes.size(), -1) {
@@ -259,7 +264,10 @@ struct ChangedRuns::State {
     Block& block = worker->second.block;
     block.trap.reset();
     Engine<Trace> engine(worker->second, trace);
+    worker->second.instructions = 0;
     for (size_t i = 0; i < blocks.size() && !block.trap; ++i) engine.run_block(blocks[i]);
+    count_work(1, kOfChangedLaunch);
+    count_work(static_cast<double>(worker->second.instructions), Trace::nanoseconds);
     require_wanted();
     return !block.trap;
   }
@@ -280,6 +288,7 @@ struct ChangedRuns::State {
     bool same = true;
     each_buffer([&](const Allocation& a) {
       const std::vector<std::byte>& bytes = before[i++];
+      if (same) count_work(static_cast<double>(bytes.size()), kOfByte);
       same = same && (bytes.empty() || std::memcmp(a.data, bytes.data(), bytes.size()) == 0);
     });
     return same;
@@ -288,6 +297,7 @@ struct ChangedRuns::State {
     size_t i = 0;
     each_buffer([&](const Allocation& a) {
       const std::vector<std::byte>& bytes = before[i++];
+      count_work(static_cast<double>(bytes.size()), kOfByte);
       if (!bytes.empty()) std::memcpy(a.data, bytes.data(), bytes.size());
     });
   }
@@ -407,6 +417,7 @@ RealOutputs ChangedRuns::outputs() const {
     std::memcpy(t.data.data(), place->allocation->data + place->offset, t.data.size());
     std::vector<double>& values = all[output.name];
     for (int64_t i = 0; i < t.size(); ++i) values.push_back(t.value(i));
+    count_work(static_cast<double>(t.size()), kOfElement);
   }
   return all;
 }

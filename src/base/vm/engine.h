@@ -41,6 +41,7 @@ struct Worker {
   std::vector<std::byte> file_memory;
   std::vector<ArgumentRange> ranges;  ///< by Code::exponentials
   uint64_t lane_instructions = 0;
+  uint64_t instructions = 0;  ///< of warps
 };
 
 /// Sizes the worker's buffers for a launch and writes the constants of its register files.
@@ -207,7 +208,7 @@ class Engine {
       ++warp.current.pc;
     }
   done:
-    warp.executed = executed;
+    worker_.instructions += executed - std::exchange(warp.executed, executed);
     worker_.lane_instructions += lanes;
   }
 

@@ -110,6 +110,7 @@ class ErrorTrace : public PlainTrace {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
+  static constexpr double nanoseconds = 250;
   explicit ErrorTrace(const ErrorPlan& plan) : plan_(plan) {}
 
   void begin_block(Block&);

@@ -13,6 +13,7 @@
 
 #include "src/base/numerics/abandon.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/numerics/threads.h"
 #include "src/base/vm/branch_trace.h"
 #include "src/base/vm/device_heap.h"
@@ -47,7 +48,7 @@ struct Progress {
   std::optional<Trap> trap;
   std::vector<ArgumentRange> ranges;
   std::vector<uint8_t> sides;  ///< of BranchTrace
-  uint64_t lane_instructions = 0;
+  uint64_t lane_instructions = 0, instructions = 0;
   std::atomic<uint64_t> spent{0};  ///< the same while it runs
 };
 
@@ -81,6 +82,7 @@ void run_blocks(const LaunchContext& context, const BlockList& blocks, Progress&
     for (size_t i = 0; i < trace.sides.size(); ++i) progress.sides[i] |= trace.sides[i];
   }
   progress.lane_instructions += worker.lane_instructions;
+  progress.instructions += worker.instructions;
 }
 
 void add_exponents(Outcome& outcome, const Code& code, const std::vector<ArgumentRange>& ranges) {
@@ -136,6 +138,7 @@ Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOpt
         run_blocks<PlainTrace>(context, blocks, progress);
     });
     require_wanted();
+    count_work(1, kOfLaunch), count_work(static_cast<double>(progress.instructions), PlainTrace::nanoseconds);
     outcome.trap = std::move(progress.trap);
     outcome.lane_instructions += progress.lane_instructions;
     if (outcome.lane_instructions > context.most_lane_instructions)

@@ -54,6 +54,7 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run);
 class Recorder : public PlainTrace {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
+  static constexpr double nanoseconds = 400;
   explicit Recorder(std::shared_ptr<RecordedRun> run) : run_(std::move(run)) {}
 
   void begin_block(Block&);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/numerics/threads.h"
 #include "src/base/vm/error_trace.h"
 #include "src/base/vm/traced_launch.h"
@@ -71,6 +72,8 @@ struct Pass {
     std::atomic<bool> trapped{false};
     std::mutex mutex;
     OpErrors& total = launches.emplace_back();
+    const double before = counted_seconds();
+    uint64_t instructions = 0;
     on_threads(threads, [&] {
       ErrorTrace trace(shared);
       TracedLaunch done;
@@ -86,8 +89,10 @@ struct Pass {
       }
       const std::lock_guard lock(mutex);
       total.merge(trace.counts);
-      lane_instructions += done.lane_instructions;
+      lane_instructions += done.lane_instructions, instructions += done.instructions;
     });
+    seconds_counted = before;  // this thread's share alone
+    count_work(1, kOfLaunch), count_work(static_cast<double>(instructions), ErrorTrace::nanoseconds);
     if (context.is_abandoned()) throw Abandoned();
     return trapped;
   }

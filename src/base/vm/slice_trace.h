@@ -63,6 +63,7 @@ struct SliceProbe {
 class SliceTrace : public PlainTrace {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
+  static constexpr double nanoseconds = 80;
   /// Logs the next block into `log`.
   void log_into(BlockLog* log) { log_ = log, probe_ = last_probe_ = nullptr, record_ = 0; }
   /// Fills the probes [first, last), ascending by record, from the next block.

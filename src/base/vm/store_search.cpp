@@ -1,12 +1,12 @@
 #include "src/base/vm/store_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <variant>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -227,14 +227,13 @@ std::vector<WithheldStore> find_withheld_stores(const Program& program, const Te
                                                 const MachineOptions& options, const std::string& buffer,
                                                 uint64_t offset, uint32_t bytes,
                                                 const StoreSearchLimits& limits) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = counted_seconds();
   const Survey surveyed = survey(program, inputs, options, buffer);
   MachineOptions forced_options = options;
   forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * surveyed.longest);
   std::vector<WithheldStore> found;
   for (const Candidate& candidate : surveyed.candidates) {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if (found.size() >= limits.found || spent.count() > limits.seconds) break;
+    if (found.size() >= limits.found || counted_seconds() - start > limits.seconds) break;
     PreparedProgram prepared(program, inputs, forced_options);
     PlainTrace plain;
     for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);

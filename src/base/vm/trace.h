@@ -58,9 +58,13 @@ inline constexpr unsigned begin_block = 1, guarded = 2, before = 4, after = 8, l
                           end_block = 64;
 }
 
+/// What entering a launch takes beside its instructions, in nanoseconds.
+inline constexpr double kOfLaunch = 20'000;
+
 struct PlainTrace {
   static constexpr unsigned hooks = 0;
   static constexpr bool stops = false;  ///< a trap that `before` raises ends the warp
+  static constexpr double nanoseconds = 25;  ///< about what a warp's instruction takes (counted_work.h)
   void begin_block(Block&) {}
   /// The guard of every guarded instruction, those that no lane executes included.
   void guarded(Warp&, const Op&, uint32_t /*active*/) {}

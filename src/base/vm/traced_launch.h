@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/numerics/abandon.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
 
@@ -12,6 +13,7 @@ namespace assay::vm {
 struct TracedLaunch {
   std::optional<Trap> trap;  ///< of the first block that trapped
   uint64_t lane_instructions = 0;
+  uint64_t instructions = 0;  ///< of warps
 };
 
 /// The blocks that next(trapped) gives, until it gives none; `trapped`: one of the blocks so far. The context
@@ -27,7 +29,8 @@ TracedLaunch run_each(const LaunchContext& context, Trace& trace, const Next& ne
     if (context.is_abandoned()) throw Abandoned();
     if (worker.block.trap && !result.trap) result.trap = std::move(worker.block.trap);
   }
-  result.lane_instructions = worker.lane_instructions;
+  result.lane_instructions = worker.lane_instructions, result.instructions = worker.instructions;
+  count_work(1, kOfLaunch), count_work(static_cast<double>(worker.instructions), Trace::nanoseconds);
   return result;
 }
 

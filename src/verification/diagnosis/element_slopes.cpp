@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/slice_derivative.h"
 
 namespace assay {
 namespace {
+
+/// Of an instance behind an element, in nanoseconds (counted_work.h).
+constexpr double kOfInstance = 25;
 
 struct Slope {
   uint32_t instance = 0;
@@ -77,6 +81,7 @@ ElementSlopes slopes_of(const vm::ValueSlice& slice, const std::vector<double>& 
       of_element[e].push_back({static_cast<uint32_t>(n), slope * weights[e]});
       ++all.first[n + 1];
     }
+    count_work(place, kOfInstance);
   }
   for (size_t n = 0; n < count; ++n) all.first[n + 1] += all.first[n];
   all.element.resize(all.first[count]), all.slope.resize(all.first[count]);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/thresholds.h"
 
@@ -11,6 +12,8 @@ namespace assay {
 namespace {
 
 constexpr size_t kMostChanges = 24;
+/// Of an instance's slope to an element, in nanoseconds (counted_work.h).
+constexpr double kOfSlope = 2;
 
 double product(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -93,12 +96,16 @@ void WrongElements::explain_by(const Groups& groups, ExplainedLine& line) const 
     const std::vector<double> all = alone ? std::vector<double>() : column(c);
     squares.push_back(alone ? slopes.square(groups.members[groups.first[c]]) : product(all, all));
   }
+  double entries = 0;
+  for (const uint32_t n : groups.members) entries += slopes.first[n + 1] - slopes.first[n];
+  count_work(entries, 2 * kOfSlope);
   sizes = squares;
   line.left = 1, line.changes = 0, line.values = groups.size();
   line.reached.clear(), line.changed.clear(), line.moves.clear();
   while (line.changes < kMostChanges && line.left >= kLeftWhereExplained) {
     size_t best = SIZE_MAX;
     double most = 0;
+    count_work(entries + static_cast<double>(groups.members.size()), 2 * kOfSlope);
     for (size_t c = 0; c < sizes.size(); ++c) {
       if (sizes[c] <= kDependent * squares[c]) continue;
       const double along = times(c, left);

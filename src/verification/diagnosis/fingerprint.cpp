@@ -5,7 +5,8 @@
 #include <deque>
 #include <utility>
 
-#include "src/verification/diagnosis/processor_time.h"
+#include "src/base/numerics/counted_work.h"
+
 
 namespace assay {
 namespace {
@@ -199,8 +200,8 @@ bool Search::look_at(size_t i, Range range) {
 
 Fingerprint fingerprint(const TensorMap& inputs, const std::vector<Tensor>& outputs,
                         const MovableFunction& program, const MovableFunction& reference, double seconds) {
-  const double start = processor_seconds();
-  const auto late = [&] { return processor_seconds() - start > seconds; };
+  const double start = counted_seconds();
+  const auto late = [&] { return counted_seconds() - start > seconds; };
   Search search(inputs, outputs, program, reference);
   Fingerprint result;
   if (!search.begin()) return result;

@@ -10,10 +10,10 @@
 #include <unordered_map>
 
 #include "src/base/mutation/mutation.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/opcode.h"
 #include "src/verification/diagnosis/guarding_ops.h"
-#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/repair_ways.h"
 
 namespace assay {
@@ -59,7 +59,7 @@ struct Queue {
 class Search {
  public:
   Search(vm::ChangedRuns& runs, const SourceText& source, const RepairSearch& search)
-      : runs_(runs), source_(source), search_(search), start_(processor_seconds()) {
+      : runs_(runs), source_(source), search_(search), start_(counted_seconds()) {
     if (search.left) watched_ = runs.watch(search.wrong);
   }
 
@@ -88,7 +88,7 @@ class Search {
     SourceLocation where;
   };
 
-  double seconds() const { return processor_seconds() - start_; }
+  double seconds() const { return counted_seconds() - start_; }
   /// Candidates that are gathered and tried before the others.
   enum class Part { decisions, others, all };
   void gather(Part part) {

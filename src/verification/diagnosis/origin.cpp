@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <set>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/matrix_form.h"
 #include "src/verification/diagnosis/nearest_finite.h"
 #include "src/verification/diagnosis/origin_kind.h"
@@ -216,11 +216,10 @@ void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier
 /// Replays the plan until the budget of runs or seconds is spent.
 Replay limited_replay(const Program& plan, const std::string& output, int64_t flat,
                       const OriginOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = counted_seconds();
   auto left = std::make_shared<int>(options.replays);
   return [=, &plan](const TensorMap& inputs) -> std::optional<bool> {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if ((*left)-- <= 0 || spent.count() > options.replay_seconds) return std::nullopt;
+    if ((*left)-- <= 0 || counted_seconds() - start > options.replay_seconds) return std::nullopt;
     const Outcome outcome = vm::run(plan, inputs, options.machine);
     const auto found = outcome.outputs.find(output);
     return !outcome.trap && found != outcome.outputs.end() && std::isfinite(found->second.value(flat));

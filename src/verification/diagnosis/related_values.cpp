@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/thresholds.h"
 
@@ -25,6 +26,8 @@ constexpr size_t kBefore = 64, kAfter = 24, kValues = 400;
 constexpr size_t kMostOfElement = 256;
 /// One may need a value that is in no slice.
 constexpr size_t kElementsFitted = 3;
+/// Of a value near an instance, in nanoseconds (counted_work.h).
+constexpr double kOfNear = 150;
 /// log2 of what is tried: some hundred operations, as many statements, five ways.
 constexpr double kChoices = 18;
 
@@ -96,6 +99,7 @@ std::vector<RelatedValues::Near> RelatedValues::near(uint32_t n) const {
   };
   walk(std::make_reverse_iterator(own), all.rend(), false, kBefore);
   walk(own, all.end(), true, kAfter);
+  count_work(static_cast<double>(found.size() + 1), kOfNear);
   return found;
 }
 

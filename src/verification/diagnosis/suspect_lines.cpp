@@ -9,10 +9,10 @@
 #include <optional>
 #include <tuple>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/explained_line.h"
-#include "src/verification/diagnosis/processor_time.h"
 #include "src/verification/diagnosis/required_values.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
@@ -366,9 +366,9 @@ vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const v
     vm::ValueSlice slice = vm::slice_values(program, inputs, machine, some, limits);
     return slice.truncated ? vm::ValueSlice() : slice;
   };
-  const double start = processor_seconds();
+  const double start = counted_seconds();
   vm::ValueSlice few = of_first(std::min(kFewElements, elements.size()));
-  const double taken = processor_seconds() - start;
+  const double taken = counted_seconds() - start;
   if (few.instances.empty() || elements.size() <= kFewElements || kAllOfFew * taken > seconds) return few;
   vm::ValueSlice all = of_first(elements.size());
   return all.instances.empty() ? few : all;
@@ -443,8 +443,8 @@ void name_lines(const std::vector<const Line*>& order, const Lines& lines, const
 
 SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
                            const std::vector<JudgedElement>& elements, Values values, double seconds) {
-  const double start = processor_seconds();
-  const auto late = [&] { return processor_seconds() - start > seconds; };
+  const double start = counted_seconds();
+  const auto late = [&] { return counted_seconds() - start > seconds; };
   const SourceText source(program.name);
   const vm::ValueSlice slice = slice_of(program, inputs, machine, elements, seconds);
   const std::vector<std::string>& names = slice.input_names;

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/base/vm/checks/checks.h"
-#include "src/verification/diagnosis/processor_time.h"
 
 namespace assay {
 namespace {
@@ -57,7 +57,7 @@ bool races(const Program& program, const TensorMap& inputs, const vm::MachineOpt
 std::vector<ChainLink> barriers_too_weak(const Program& program, const TensorMap& inputs,
                                          const vm::MachineOptions& machine, const SourceText& source,
                                          double seconds) {
-  const double start = processor_seconds();
+  const double start = counted_seconds();
   std::vector<ChainLink> found;
   for (size_t i = 0; i < program.modules.size(); ++i) {
     std::set<std::string> entries;
@@ -66,7 +66,7 @@ std::vector<ChainLink> barriers_too_weak(const Program& program, const TensorMap
     if (entries.empty()) continue;
     const ptx::Module module = ptx::parse(*program.modules[i].ptx, program.modules[i].path);
     for (const auto& [line, barrier] : warp_barriers(module, entries)) {
-      if (processor_seconds() - start > seconds) return found;
+      if (counted_seconds() - start > seconds) return found;
       Program changed = program;
       changed.modules[i].ptx = std::make_shared<const std::string>(
           with_block_barriers(*program.modules[i].ptx, barrier.ptx_lines));

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
+#include "src/base/numerics/counted_work.h"
+#include "src/verification/diagnosis/evaluation_work.h"
 #include "src/verification/diagnosis/meaning.h"
 #include "src/verification/diagnosis/thresholds.h"
 
@@ -64,13 +65,6 @@ Diagnosis describe(const Best& best, bool on_reals) {
   return d;
 }
 
-/// Of processor time: what else runs on the machine does not change what is tried.
-double seconds_of_thread() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 /// Keeps the better one.
 void weigh_fit(const Fit& fit, const Variant& variant, double share, double choices, const std::string& more,
                Best& best) {
@@ -87,6 +81,7 @@ void weigh_fit(const Fit& fit, const Variant& variant, double share, double choi
 }
 
 void try_variant(const FailingRun& run, const Variant& variant, double alike, Best& best) {
+  count_evaluation(*run.op, run.problem, run.forward, run.backward);
   const std::optional<Prediction> prediction = variant.predict();
   if (!prediction) return;
   const Fit fit = fit_of(run, *prediction);
@@ -151,7 +146,7 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   Weighed weighed;
   weighed.by = by;
   if (given.wrong().empty()) return weighed;
-  const double start = seconds_of_thread();
+  const double start = counted_seconds();
   const FailingRun run = with_explicit_gates(given);
   std::vector<Best> bests;
   std::vector<std::vector<Variant>> variants;
@@ -170,7 +165,7 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
     for (size_t i = 0; i < most; ++i)
       for (size_t m = 0; m < bests.size(); ++m) {
         if (i >= variants[m].size() || variants[m][i].sweep != sweep) continue;
-        if (seconds_of_thread() - start > seconds) {
+        if (counted_seconds() - start > seconds) {
           ++weighed.left;
           continue;
         }

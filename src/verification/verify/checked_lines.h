@@ -25,7 +25,7 @@ bool holds(const std::vector<SuspectLine>&, const SuspectLine&);
 /// the thread from there.
 void put_trapped(const Program&, Verification&);
 /// Where checks say what is wrong: barriers of a warp that would have to be the block's, and the places of
-/// the findings; before all other lines. `seconds`: at most, of this thread.
+/// the findings; before all other lines. `seconds`: counted ones, at most.
 void put_checked_first(const Program&, const TensorMap& inputs, const vm::MachineOptions&, double seconds,
                        Verification&);
 

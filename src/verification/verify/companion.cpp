@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/base/numerics/bad_input.h"
-#include "src/verification/diagnosis/processor_time.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/verification/diagnosis/real_run.h"
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/verify/acceptance.h"
@@ -212,10 +212,10 @@ FurtherCases::FurtherCases(const Kernel& kernel, const Operator& op, Backend& ba
       backend_(backend),
       options_(std::move(options)),
       is_enough_(std::move(is_enough)),
-      start_(processor_seconds()) {}
+      start_(counted_seconds()) {}
 
 bool FurtherCases::is_over() const {
-  return enough_ || processor_seconds() - start_ > options_.seconds;
+  return enough_ || counted_seconds() - start_ > options_.seconds;
 }
 
 void FurtherCases::run(const std::vector<DerivedRun>& derived) {

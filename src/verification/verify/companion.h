@@ -53,7 +53,7 @@ bool has_code(const Program&);
 struct FurtherOptions {
   int threads = 1;
   vm::MachineOptions machine;
-  double seconds = 0;  ///< of processor time: begun within so many
+  double seconds = 0;  ///< begun within so many counted ones (counted_work.h)
   /// Values within their bounds may be wrong on real numbers: that is looked at too.
   bool formula = false;
 };

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
+#include "src/base/numerics/counted_work.h"
 #include "src/case/held_order.h"
 #include "src/verification/compare/compare.h"
 #include "src/verification/diagnosis/diagnose.h"
@@ -191,12 +191,12 @@ std::optional<Diagnosis> transposed_tensors(const TensorMap& inputs, const Tenso
                                             double seconds) {
   const std::vector<OutputComparison> as_is = compare_expected(expected, reference);
   if (agrees(as_is)) return std::nullopt;
-  const auto start = std::chrono::steady_clock::now();
+  const double start = counted_seconds();
   std::vector<Fitting> fitting;
   const std::vector<AxisExchange> exchanges = axis_exchanges(inputs, expected);
   size_t tried = 0;
   for (const AxisExchange& exchange : exchanges) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+    if (counted_seconds() - start > seconds) break;
     ++tried;
     const TensorMap outputs = exchanged(expected, exchange);
     const std::vector<OutputComparison> then = compare_expected(

@@ -26,7 +26,7 @@
 namespace assay {
 namespace {
 
-/// Seconds at most, of this thread.
+/// Counted seconds (counted_work.h), at most.
 constexpr double kOfFingerprint = 2, kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRepairs = 1.5,
                  kOfPlainDecisions = 5;
 /// Of the errors, what a change leaves that mends some elements.

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "src/base/numerics/threads.h"
+#include "src/verification/diagnosis/evaluation_work.h"
 
 namespace assay {
 
@@ -28,6 +29,7 @@ ReferenceResult evaluate_reference(const ResolvedCase& c, const Problem& declare
     problem.adjoint = {};
     problem.adjoint.gate_output_roundoff = declared.adjoint.gate_output_roundoff;
   }
+  count_evaluation(*c.op, problem, c.forward(), c.backward());
   ReferenceResult result;
   if (c.forward()) result = c.op->evaluate(problem);
   if (c.backward()) {

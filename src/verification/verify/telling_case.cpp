@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "src/base/numerics/bad_input.h"
-#include "src/verification/diagnosis/processor_time.h"
+#include "src/base/numerics/counted_work.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/reference_run.h"
@@ -22,6 +22,9 @@ constexpr double kOfRoundings = 8;
 constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
 /// Where fewer elements are wrong almost any value behind them explains it: another case may tell more.
 constexpr int64_t kEnoughWrong = 4;
+
+/// Of an output's element that is judged, in nanoseconds (counted_work.h).
+constexpr double kOfElement = 30;
 
 double rms_of(const std::vector<double>& values) {
   double squares = 0;
@@ -195,6 +198,7 @@ RepairVerdict TellingCase::judge(const vm::RealOutputs& changed, const vm::RealO
     const auto now = changed.find(name), was = rounded.find(name);
     if (is_wrong.empty() || now == changed.end() || was == rounded.end()) continue;
     const std::vector<double>& real = exact.at(name);
+    count_work(static_cast<double>(real.size()), kOfElement);
     double squares = 0;
     for (size_t i = 0; i < real.size(); ++i)
       if (const double error = was->second[i] - real[i]; std::isfinite(error)) squares += error * error;
@@ -275,11 +279,11 @@ std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel
                                              const vm::MachineOptions& machine, double seconds) {
   if (!kernel.has_formula) return std::nullopt;  // real numbers would tell of what it rounds its inputs to
   if (given) return told_by(c, kernel, given, machine);
-  const double start = processor_seconds();
+  const double start = counted_seconds();
   std::optional<TellingCase> best;
   int64_t most = 0;  // wrong elements
   for (const Case& candidate : telling_cases(c, kernel, find_operator(kernel.operator_name))) {
-    if (most >= kEnoughWrong || processor_seconds() - start > seconds) break;
+    if (most >= kEnoughWrong || counted_seconds() - start > seconds) break;
     try {
       auto told = told_by(candidate, kernel, nullptr, machine);
       if (told && runs_backward(candidate)) told = plainer(std::move(*told), kernel, machine);

@@ -19,6 +19,7 @@ class CheckTrace : public PlainTrace {
 #include "src/base/vm/checks/checks.def"
       ;
   static constexpr bool stops = true;
+  static constexpr double nanoseconds = 300;
 
   CheckTrace(const Checks& checks, const CheckSetup& setup) {
 #define CHECK(type, member, name, summary) \
