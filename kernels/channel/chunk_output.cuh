@@ -41,6 +41,16 @@ struct OutputTile {
   // out += (q e^G) S over `groups` (at most 4) groups of key channels; state: [value group][key group of 4].
   __device__ __forceinline__ void add_state(const char* queries, const char* state, int groups,
                                             int live_groups, int lane) {
+    if (groups == 4 && live_groups >= value_groups) {  // the same without a branch
+#pragma unroll
+      for (int group = 0; group < 4; ++group) {
+        const Operand q = Operand::load(queries + group * Exchange<Operand>::query_bytes, lane);
+#pragma unroll
+        for (int i = 0; i < value_groups; ++i)
+          multiply_both(out[i], q, Operand::load(state + (i * 4 + group) * Operand::block_bytes, lane));
+      }
+      return;
+    }
 #pragma unroll 1
     for (int group = 0; group < groups; ++group) {
       const Operand q = Operand::load(queries + group * Exchange<Operand>::query_bytes, lane);
@@ -62,6 +72,26 @@ struct OutputTile {
         multiply_both(out[i], a[d], b);
       }
   }
+  // Of all value groups, `live_groups` of them there.
+  template <class ValueTile>
+  __device__ __forceinline__ void add_scores(const Operand (&a)[4], const char* values, int live_groups,
+                                             int warp, int lane) {
+    if (live_groups >= value_groups) {
+#pragma unroll
+      for (int d = 3; d >= 0; --d)
+        if (d <= warp)
+#pragma unroll
+          for (int i = 0; i < value_groups; ++i) {
+            Operand b;
+            load_columns<ValueTile>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
+            multiply_both(out[i], a[d], b);
+          }
+    } else {
+#pragma unroll
+      for (int i = 0; i < value_groups; ++i)
+        if (i < live_groups) add_scores<ValueTile>(i, a, values, warp, lane);
+    }
+  }
   // Times `factor` to o: value channels from `value` on of the warp's first token.
   template <class Format>
   __device__ __forceinline__ void store(int i, typename Format::Bits* o, i64 row_stride, int value_begin,
@@ -74,6 +104,34 @@ struct OutputTile {
         store_pair<Format>(o + row * row_stride + value, out[i][part >> 1].r[2 * half] * factor,
                            out[i][part >> 1].r[2 * half + 1] * factor, shape.value_channels - value,
                            shape.vector);
+    }
+  }
+  // All groups, rounded to bf16, 16 bytes at a time: by way of `stage`, row_bytes for each of 16 rows, in
+  // which neither writers nor readers of a quarter warp hit a bank more than twice.
+  static constexpr int row_bytes = 2 * 32 + 16;
+  __device__ __forceinline__ void store_rows(char* stage, unsigned short* o, i64 row_stride, int value_begin,
+                                             int live_rows, float factor, const Shape& shape,
+                                             int lane) const {
+    const int row = lane >> 2, piece = lane & 3;
+    char* to = stage + row * row_bytes + 4 * piece;
+    const char* from = stage + row * row_bytes + 16 * piece;
+    unsigned short* at = o + row * row_stride + (value_begin + 8 * piece);
+#pragma unroll
+    for (int i = 0; i < value_groups; i += 2) {
+#pragma unroll
+      for (int part = 0; part < 8; ++part) {
+        const Accumulator& x = out[i + (part >> 2)][(part >> 1) & 1];
+        const int half = part & 1;
+        *reinterpret_cast<u32*>(to + 8 * half * row_bytes + 16 * (part >> 1)) =
+            to_bf16_pair(x.r[2 * half] * factor, x.r[2 * half + 1] * factor);
+      }
+      __syncwarp();
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        if (row + 8 * half < live_rows && value_begin + 16 * i + 8 * piece < shape.value_channels)
+          *reinterpret_cast<uint4*>(at + 8 * half * row_stride + 16 * i) =
+              *reinterpret_cast<const uint4*>(from + 8 * half * row_bytes);
+      __syncwarp();
     }
   }
 };
@@ -108,14 +166,14 @@ struct ChunkOutput {
     const int key_group = step % key_steps() * 4, value_group = step / key_steps() * 4;
     const int run = min(4, shape.key_groups() - key_group) * Operand::block_bytes;
     const int value_groups = min(4, shape.value_groups() - value_group);
-    const i64 stride = i64(shape.key_groups()) * Operand::block_bytes;
-    const char* from = states + value_group * stride + key_group * Operand::block_bytes;
-    for (int i = 0; i < value_groups; ++i)
+    const int stride = shape.key_groups() * Operand::block_bytes, byte = int(threadIdx.x) * 16;
+    const char* from = states + (value_group * stride + key_group * Operand::block_bytes + byte);
+    char* to = stage + byte;
 #pragma unroll
-      for (int piece = 0; piece < 4 * Operand::block_bytes / (128 * 16); ++piece) {
-        const int byte = (128 * piece + int(threadIdx.x)) * 16;
-        if (byte < run) copy_async(stage + i * 4 * Operand::block_bytes + byte, from + i * stride + byte, 16);
-      }
+    for (int i = 0; i < 4; ++i, from += stride, to += 4 * Operand::block_bytes)
+#pragma unroll
+      for (int piece = 0; piece < 4 * Operand::block_bytes; piece += 128 * 16)
+        if (i < value_groups && byte + piece < run) copy_async(to + piece, from + piece, 16);
     if (key_group + 4 >= shape.key_groups())
       load_tile<typename Shared::ValueTile, 128>(stage + Shared::state_bytes, v + 16 * value_group,
                                                  row_stride(), rows, shape.value_channels - 16 * value_group,
@@ -158,29 +216,35 @@ struct ChunkOutput {
     out.add_state(shared.exchange.queries + key_group * Exchange<Operand>::query_bytes, stage,
                   min(4, shape.key_groups() - key_group), value_groups, lane);
     if (key_group + 4 < shape.key_groups()) return;
+    const float factor = Pass::backward ? 1.0f : scale;
+    out.template add_scores<typename Shared::ValueTile>(a, stage + Shared::state_bytes, value_groups, warp,
+                                                        lane);
+    if constexpr (Shared::early)  // the keys are used up
+      if (shape.vector)
+        return out.store_rows(shared.exchange.keys + warp * 16 * out.row_bytes, o, row_stride(),
+                              16 * value_group, live_rows, factor, shape, lane);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (i < value_groups) {
-        out.template add_scores<typename Shared::ValueTile>(i, a, stage + Shared::state_bytes, warp, lane);
-        out.template store<Format>(i, o, row_stride(), 16 * (value_group + i), live_rows,
-                                   Pass::backward ? 1.0f : scale, shape, lane);
-      }
+      if (i < value_groups)
+        out.template store<Format>(i, o, row_stride(), 16 * (value_group + i), live_rows, factor, shape,
+                                   lane);
   }
 };
 
-// `u`: the bonus [H, K] of exclusive readouts, else null. `Query`, `Key`: formats of q and k.
+// `u`: the bonus [H, K] of exclusive readouts, else null. `block`: of the chunks' and heads'. `Query`, `Key`:
+// formats of q and k.
 template <class Format, class Gate, class Pass, class Query = Format, class Key = Format>
 __device__ __forceinline__ void chunk_output(const typename Query::Bits* q, const typename Key::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
                                              const typename Format::Bits* u, const char* states,
                                              typename Format::Bits* o, const i64* chunks, float scale,
-                                             Shape shape) {
+                                             Shape shape, int block = int(blockIdx.x)) {
   using Output = ChunkOutput<Format, Pass>;
   using Operand = typename Output::Operand;
   extern __shared__ __align__(16) char base[];
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
-  const int head = int(blockIdx.x) % shape.heads, chunk = int(blockIdx.x) / shape.heads;
+  const int head = block % shape.heads, chunk = block / shape.heads;
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]), live_rows = rows - 16 * warp;
   const i64 token = ChunkRows<Pass>::first_token(first, rows) * shape.heads + head,
@@ -197,13 +261,13 @@ __device__ __forceinline__ void chunk_output(const typename Query::Bits* q, cons
                       lane};
   const assay::channel::ExchangeLayout layout(Operand::block_bytes, shape.key_groups());
   const OutputShared<Format> shared(base, layout, output.steps(), warp);
-  if (OutputShared<Format>::early) output.load_ahead(shared, base);
-
   const i64 at = warp_token * shape.key_channels,
             stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
   if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
   Scores<Format, Gate, Pass, Query, Key> scores;
   scores.run({q + at, k + at, g == nullptr ? nullptr : g + at, u}, stride, live_rows, shared.exchange, shape,
-             warp, lane);
+             warp, lane, [&] {
+               if (OutputShared<Format>::early) output.load_ahead(shared, base);
+             });
   output.outputs(scores, shared, base);
 }

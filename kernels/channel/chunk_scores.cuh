@@ -249,13 +249,15 @@ struct Scores {
   }
 
   // All key channels of the warp's tile, whose rows start at `from`, `stride` apart. By all warps of a block
-  // together.
+  // together. `meanwhile`: what is to be started once the first of them are on their way.
+  template <class Meanwhile>
   __device__ __forceinline__ void run(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride,
                                       int live_rows, const Exchange<Operand>& exchange, const Shape& shape,
-                                      int warp, int lane) {
-    clear();
+                                      int warp, int lane, Meanwhile meanwhile) {
     Rows<Format, Gate, Query, Key> next;
     if (live_rows > 0) next.load(from, stride, live_rows, 4 * (lane & 3), lane, shape);
+    meanwhile();
+    clear();
     for (int begin = 0; begin < shape.key_groups(); begin += 4) {
       const int groups = min(4, shape.key_groups() - begin);
       if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels

@@ -7,7 +7,7 @@
 #include "../device/decay.cuh"
 #include "../device/shape.cuh"
 #include "../device/states.cuh"
-#include "../device/tile.cuh"
+#include "../device/tile_stream.cuh"
 #include "chunk_layout.h"
 #include "pass.cuh"
 
@@ -158,12 +158,13 @@ struct ChannelState {
   }
 };
 
-// `States`: one of ../device/states.cuh, of this scan's keys. `Key`: format of k.
+// `States`: one of ../device/states.cuh, of this scan's keys. `Key`: format of k. `turned`: initial and final
+// states are [N, H, V, K].
 template <class Format, class Gate, int columns, class Pass, class Key = Format, class States>
 __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
                                             float* final_state, States states, const i64* sequences,
-                                            float scale, Shape shape) {
+                                            float scale, Shape shape, bool turned = false) {
   using Stage = StateStage<Format, Gate, columns, Key>;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
@@ -181,30 +182,37 @@ __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const t
             slot = sequences[3 * sequence + 2];
   const i64 chunks = (tokens + 63) / 64;
   const int key_group = (key_begin >> 4) + warp;
-  const i64 state_base = (i64(sequence) * shape.heads + head) * K;
+  const i64 state_base = (i64(sequence) * shape.heads + head) * K * V;
+  const auto place = [&](int value, int key) {
+    return state_base + (turned ? i64(value) * K + key : i64(key) * V + value);
+  };
 
   ChannelState<value_groups> state;
   state.for_each(lane, [&](float& s, int value, int key) {
     value += value_begin, key += 16 * key_group;
     const bool live = initial_state != nullptr && key < K && value < V;
-    s = live ? initial_state[(state_base + key) * V + value] : 0.0f;
+    s = live ? initial_state[place(value, key)] : 0.0f;
   });
 
-  const auto load_stage = [&](i64 step) {
+  const int last_rows = int(tokens - 64 * (chunks - 1));
+  const i64 at = ChunkRows<Pass>::first_token(first + (Pass::backward ? 64 * (chunks - 1) : 0), 64) *
+                     shape.heads +
+                 head,
+            key_stride = ChunkRows<Pass>::stride(i64(shape.heads) * K),
+            value_stride = ChunkRows<Pass>::stride(i64(shape.heads) * V);
+  TileStream<typename Stage::KeyTile, 128> key_tiles(k + at * K + key_begin, key_stride, 64 * key_stride,
+                                                     K - key_begin, shape.vector);
+  TileStream<typename Stage::GateTile, 128> gate_tiles(g + at * K + key_begin, key_stride, 64 * key_stride,
+                                                       K - key_begin, shape.vector);
+  TileStream<typename Stage::ValueTile, 128> value_tiles(v + at * V + value_begin, value_stride,
+                                                         64 * value_stride, V - value_begin, shape.vector);
+  const auto load_stage = [&](i64 step, char* stage) {
     if (step < chunks) {
-      const i64 chunk = Pass::backward ? chunks - 1 - step : step;
-      char* stage = shared + int(step % Stage::count) * Stage::bytes;
-      const int rows = int(min(i64(64), tokens - 64 * chunk));
-      const i64 at = ChunkRows<Pass>::first_token(first + 64 * chunk, rows) * shape.heads + head;
-      const i64 key_stride = ChunkRows<Pass>::stride(i64(shape.heads) * K),
-                value_stride = ChunkRows<Pass>::stride(i64(shape.heads) * V);
-      load_tile<typename Stage::KeyTile, 128>(stage, k + at * K + key_begin, key_stride, rows, K - key_begin,
-                                              shape.vector);
-      if (g != nullptr)
-        load_tile<typename Stage::GateTile, 128>(stage + Stage::gate_offset, g + at * K + key_begin,
-                                                 key_stride, rows, K - key_begin, shape.vector);
-      load_tile<typename Stage::ValueTile, 128>(stage + Stage::value_offset, v + at * V + value_begin,
-                                                value_stride, rows, V - value_begin, shape.vector);
+      const int rows = step == (Pass::backward ? 0 : chunks - 1) ? last_rows : 64,
+                missing = Pass::backward ? 64 - rows : 0;
+      key_tiles.load(stage, rows, missing);
+      if (g != nullptr) gate_tiles.load(stage + Stage::gate_offset, rows, missing);
+      value_tiles.load(stage + Stage::value_offset, rows, missing);
     }
     commit_copies();
   };
@@ -215,12 +223,16 @@ __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const t
       reinterpret_cast<u32*>(shared + stage * Stage::bytes + Stage::gate_offset)[word] = 0;
     }
 #pragma unroll 1
-  for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage);
+  for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage, shared + stage * Stage::bytes);
 
+  char *stage = shared, *left = shared + (Stage::count - 1) * Stage::bytes;
   for (i64 step = 0; step < chunks; ++step) {
     wait_copies<Stage::count - 2>();
     __syncthreads();
-    load_stage(step + Stage::count - 1);  // into the stage that every warp left before the barrier
+    load_stage(step + Stage::count - 1, left);  // into the stage that every warp left before the barrier
+    left = stage;
+    const char* tiles = stage;
+    stage = stage == shared + (Stage::count - 1) * Stage::bytes ? shared : stage + Stage::bytes;
     if (key_group >= shape.key_groups()) continue;
 
     const i64 chunk = Pass::backward ? chunks - 1 - step : step;
@@ -231,12 +243,11 @@ __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const t
       state.block(i, x);
       states.store((slot + chunk) * shape.heads + head, (value_begin >> 4) + i, key_group, shape, lane, x);
     }
-    const char* stage = shared + int(step % Stage::count) * Stage::bytes;
-    state.template advance<Pass, Stage, Gate>(stage, stage + Stage::gate_offset, stage + Stage::value_offset,
+    state.template advance<Pass, Stage, Gate>(tiles, tiles + Stage::gate_offset, tiles + Stage::value_offset,
                                               scale, warp, lane);
   }
   state.for_each(lane, [&](float s, int value, int key) {
     value += value_begin, key += 16 * key_group;
-    if (final_state != nullptr && key < K && value < V) final_state[(state_base + key) * V + value] = s;
+    if (final_state != nullptr && key < K && value < V) final_state[place(value, key)] = s;
   });
 }

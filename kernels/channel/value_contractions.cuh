@@ -21,6 +21,14 @@ __device__ __forceinline__ void store_pairs(char* to, float* diagonal, const Acc
 #pragma unroll
   for (int tile = 0; tile < 4; ++tile) {
     if (tile > warp) continue;
+    if (sizeof(typename T::Bits) == 2 && tile < warp) {  // neighbours at once
+#pragma unroll
+      for (int r = 0; r < 8; r += 2)
+        store_pair<typename T::Element>(
+            place(16 * warp + (lane >> 2) + 4 * (r & 2), 16 * tile + 2 * (lane & 3) + 2 * (r & 4)),
+            x[tile][r >> 2].r[r & 3] * scale, x[tile][r >> 2].r[(r & 3) + 1] * scale, 2, true);
+      continue;
+    }
 #pragma unroll
     for (int r = 0; r < 8; ++r) {
       const int row = 16 * warp + (lane >> 2) + 8 * ((r >> 1) & 1),

@@ -116,7 +116,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
     Scores<Format, Gate, Forward> scores;
     const i64 at = (begin + 16 * warp) * in.key_stride();
     scores.run({in.q + at, in.k + at, in.g == nullptr ? nullptr : in.g + at, nullptr}, in.key_stride(),
-               live_rows, shared.exchange, shape, warp, lane);
+               live_rows, shared.exchange, shape, warp, lane, [] {});
     Operand weights[4];
     scores.operands(weights, scale, warp, lane);
     OutputTile<Operand, value_groups> out;

@@ -9,9 +9,9 @@
 #pragma once
 #include "../device/shape.cuh"
 #include "../device/states.cuh"
+#include "../device/tile_stream.cuh"
 #include "chunk_layout.h"
 #include "rows.cuh"
-#include "tile_stream.cuh"
 #include "token_decay.cuh"
 
 template <class Format, int columns>

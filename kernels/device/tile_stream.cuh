@@ -1,9 +1,10 @@
 // Tiles of one tensor after another, for a scan over its chunks.
 #pragma once
-#include "../device/tile.cuh"
+#include "tile.cuh"
 
 // The tiles of one column of a tensor, one after the other, `ahead` elements apart: loaded as by load_tile,
-// with all that is the same for every tile computed once.
+// with all that is the same for every tile computed once. Where rows go back in time the first tile may lack
+// its first ones: those are `missing`.
 template <class T, int threads>
 class TileStream {
   using Bits = typename T::Bits;
@@ -22,9 +23,9 @@ class TileStream {
     next_ += row_ * row_stride + column;
   }
   // Starts loading the next tile, of which `rows` are there.
-  __device__ __forceinline__ void load(char* tile, int rows) {
+  __device__ __forceinline__ void load(char* tile, int rows, int missing = 0) {
     if (vector_) {
-      const Bits* piece = next_;
+      const Bits* piece = next_ + missing * row_stride_;
       char* const to = tile + place_;
       if (live_ && rows == 64) {
 #pragma unroll
@@ -36,7 +37,7 @@ class TileStream {
           copy_async(to + T::offset(i * step, 0), piece, live_ && row_ + i * step < rows ? 16 : 0);
       }
     } else {
-      load_tile<T, threads>(tile, next_, row_stride_, rows, count_, false);
+      load_tile<T, threads>(tile, next_ + missing * row_stride_, row_stride_, rows, count_, false);
     }
     next_ += ahead_;
   }
