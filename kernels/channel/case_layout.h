@@ -38,8 +38,9 @@ struct CaseLayout {
   int output_shared() const {
     return OutputLayout(element, exchange, static_cast<int>(key_blocks() * blocks_of(sizes.V, 64))).bytes;
   }
-  int keys_shared(int query = 0) const {
-    return KeysLayout(element, gate, query ? query : element.element).bytes;
+  int keys_shared(int query = 0) const { return keys_layout(query).bytes; }
+  KeysLayout keys_layout(int query = 0) const {
+    return KeysLayout(element, gate, query ? query : element.element);
   }
 };
 

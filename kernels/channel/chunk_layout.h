@@ -71,12 +71,13 @@ struct OutputLayout {
 
 /// The kernel of the keys' gradients (chunk_keys.cuh): tiles of q, k and g, which the gradients replace in
 /// the end; do, v, S and D while they are contracted, M and its diagonal afterwards in their place. Where all
-/// that exceeds 99 KiB q, k and g wait for the place too (not `early`).
+/// that exceeds 99 KiB q, k and g wait for the place too (not `early`). `slots`: a tile of fp32 that gsa's
+/// blocks have besides, `bytes_with_slots` with it.
 struct KeysLayout {
   int values_offset, states_offset, adjoints_offset;  ///< do comes first
   int diagonal_offset;                                ///< M comes first
-  int queries_offset, keys_offset, gates_offset;
-  int bytes;
+  int queries_offset, keys_offset, gates_offset, slots_offset;
+  int bytes, bytes_with_slots;
   bool early;
 
   HOST_DEVICE constexpr KeysLayout(device::FormatSizes format, int gate, int query)
@@ -87,7 +88,9 @@ struct KeysLayout {
         queries_offset(0),
         keys_offset(tile_bytes(query, 64)),
         gates_offset(keys_offset + tile_bytes(format.element, 64)),
+        slots_offset(states_offset),
         bytes(0),
+        bytes_with_slots(0),
         early(false) {
     const int stage = adjoints_offset + tile_bytes(format.kept, 64),
               inputs = gates_offset + tile_bytes(gate, 64),
@@ -97,6 +100,9 @@ struct KeysLayout {
     keys_offset += queries_offset, gates_offset += queries_offset;
     const int end = queries_offset + inputs;
     bytes = end > stage ? end : stage;
+    const int slots = tile_bytes(4, 64);
+    if (!early || states_offset + slots > stage) slots_offset = end;  // else in the place of S and D
+    bytes_with_slots = slots_offset + slots > bytes ? slots_offset + slots : bytes;
   }
 };
 

@@ -28,6 +28,7 @@ struct KeyShared {
   __device__ char* queries() const { return at<layout.queries_offset>(); }
   __device__ char* keys() const { return at<layout.keys_offset>(); }
   __device__ char* gates() const { return at<layout.gates_offset>(); }
+  __device__ char* slots() const { return at<layout.slots_offset>(); }
 
  private:
   template <int offset>

@@ -3,17 +3,17 @@
 // gradient of queries is in gla. The second is gla.chunk with p for queries and s for keys. Built once per
 // pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, s, o) -DGATE=Bf16|Fp16|Fp32 (g). p and dy are bf16 for
 // bf16, else fp32: what is below fp16's range counts beside large states.
-//   gsa_transpose         states [N, H, K, M] to [N, H, M, K], or back
 //   gsa_chunk_states_C    states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one,
 //                         of both passes at once (neither needs the other); C of their columns per block
-//   gsa_chunk_readout     x = scale S d: (c, d, x) = (k, q, y)
-//   gsa_softmax           p from y
+//   gsa_chunk_readout     y = scale S q, where y is null p = softmax(y): at most 64 slots
+//   gsa_softmax           p from y, for more slots
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
-//   s, g [token, H, M]; c, d, o [token, H, C']; y [token, H, M] fp32; states [N, H, M, C'] fp32
+//   s, g [token, H, M]; c, q, o [token, H, C']; y [token, H, M] fp32; states fp32, of the first pass
+//   [N, H, C', M], of the second [N, H, M, C']
 //   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector` as in
 //   ../gla/chunk.cu
 // Grids: states (N H ceil(M/64) ceil(C'/C), 2) of the larger C', readout chunks H ceil(M/64), output chunks
-// H, softmax ceil(rows/4), transpose ceil(count/128); 128 threads.
+// H, softmax ceil(rows/4); 128 threads.
 #include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
@@ -22,11 +22,6 @@
 using Element = ELEMENT;
 using Decay = GATE;
 using Weight = StateOf<Element>::Type;
-
-extern "C" __global__ void __launch_bounds__(128)
-    gsa_transpose(const float* from, float* to, i64 count, int rows, int columns) {
-  transpose(from, to, count, rows, columns);
-}
 
 extern "C" __global__ void __launch_bounds__(128)
     gsa_softmax(const float* y, Weight::Bits* p, i64 rows, int slots) {
@@ -46,17 +41,18 @@ extern "C" __global__ void __launch_bounds__(128)
         s, keys ? k : v, g, keys ? initial_k : initial_v, keys ? final_k : final_v,                          \
         GivenStates<Element, NeighbourKeys>{{{keys ? operands_k : operands_v}, {keys ? plain_k : plain_v}}}, \
         sequences, 1.0f,                                                                                     \
-        Shape{heads, slots, keys ? key_channels : value_channels, (keys ? vector_k : vector_v) != 0});       \
+        Shape{heads, slots, keys ? key_channels : value_channels, (keys ? vector_k : vector_v) != 0}, keys); \
   }
 
 FOR_EACH_SCAN_WIDTH(STATES_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
-    gsa_chunk_readout(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,
-                      const Element::Bits* d, const Weight::Bits* plain, float* x, const i64* chunks,
-                      float scale, int heads, int slots, int channels, int vector) {
-  chunk_keys<Element, Decay, Forward>(nullptr, s, c, g, nullptr, d, plain, nullptr, SlotReadout{x}, nullptr,
-                                      chunks, scale, Shape{heads, slots, channels, vector != 0});
+    gsa_chunk_readout(const Element::Bits* s, const Element::Bits* k, const Decay::Bits* g,
+                      const Element::Bits* q, const Weight::Bits* plain, float* y, Weight::Bits* p,
+                      const i64* chunks, float scale, int heads, int slots, int channels, int vector) {
+  chunk_keys<Element, Decay, Forward>(nullptr, s, k, g, nullptr, q, plain, nullptr,
+                                      SlotReadout<Weight>{{y}, p}, nullptr, chunks, scale,
+                                      Shape{heads, slots, channels, vector != 0});
 }
 
 extern "C" __global__ void __launch_bounds__(128, 3)

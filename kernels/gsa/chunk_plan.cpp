@@ -25,6 +25,11 @@ int weight_bytes(const ResolvedCase& c) {
   return device::format_sizes(c.dtype).kept;
 }
 
+/// Whether one block has all slots of its tokens, and with them a softmax.
+bool has_all_slots(const ResolvedCase& c) {
+  return c.sizes.M <= channel::block_channels;
+}
+
 /// The launches of one pass.
 class ChunkPass {
  public:
@@ -59,34 +64,84 @@ class ChunkPass {
     to_.add(false, fmt::format("gsa_chunk_states_{}", columns), std::max(blocks, more), std::move(arguments),
             layout_.state_shared(columns), 2);
   }
-  void readout(const PointerArgument& x) {
-    add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(), layout_.keys_shared(),
+  /// Leaves p.
+  void weights(const PointerArgument& p) {
+    const PointerArgument y = has_all_slots(case_) ? PointerArgument{} : to_.slots("y");
+    add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(),
+        layout_.keys_layout().bytes_with_slots,
         {to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent), state_plain(),
-         x, chunks_, pass_.scale});
+         y, p, chunks_, pass_.scale});
+    if (!has_all_slots(case_)) to_.softmax(y, p);
   }
   void outputs(const PointerArgument& o) {
     add(false, "gsa_chunk_output", to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), state_operands(), o, chunks_,
          pass_.scale});
   }
-  /// Gradients of c, s and g, of the weights where asked for, and of the initial state.
-  void gradients(const PointerArgument& written, const PointerArgument& dweights,
-                 const PointerArgument& dinitial_state) {
-    add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), layout_.scan_blocks(columns_),
-        layout_.state_shared(columns_, weight_bytes(case_)),
-        {weights(), to_.input(pass_.cotangent), to_.input("g"), pass_.dfinal, dinitial_state,
-         adjoint_operands(), adjoint_plain(), sequences_, pass_.scale});
+  /// The adjoint of the states, and side by side what does not need it: dq of the same pass and dv of `second`
+  /// where they are asked for.
+  void adjoints(const PointerArgument& dinitial_state) { adjoints(dinitial_state, {}, *this, {}); }
+  void adjoints(const PointerArgument& dinitial_state, const PointerArgument& dq, ChunkPass& second,
+                const PointerArgument& dv) {
+    const bool outputs = !dq.buffer.empty() && to_.chunks() > 0;
+    const int64_t scans = layout_.scan_blocks(columns_), chunks = outputs ? to_.chunks() : 0;
+    const int scan_shared = layout_.state_shared(columns_, weight_bytes(case_)),
+              output_shared = std::max(layout_.output_shared(), second.layout_.output_shared());
+    std::vector<Argument> arguments{weights(),
+                                    to_.input(pass_.cotangent),
+                                    to_.input("g"),
+                                    pass_.dfinal,
+                                    dinitial_state,
+                                    adjoint_operands(),
+                                    adjoint_plain(),
+                                    sequences_,
+                                    pass_.scale,
+                                    to_.input("s"),
+                                    to_.input(pass_.written)};
+    for (const PointerArgument& pointer :
+         {outputs ? state_operands() : PointerArgument{}, dq, second.weights(),
+          to_.input(second.pass_.cotangent), second.adjoint_operands(), dv,
+          outputs ? chunks_ : PointerArgument{}})
+      arguments.emplace_back(pointer);
+    for (const int64_t size : {scans, chunks, case_.sizes.H, case_.sizes.K, case_.sizes.V, is_vector(),
+                               int64_t{pass_.turned}, second.case_.sizes.V, second.is_vector()})
+      arguments.emplace_back(static_cast<int32_t>(size));
+    to_.add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), scans + 2 * chunks, std::move(arguments),
+            outputs ? std::max(scan_shared, output_shared) : scan_shared);
+  }
+  void values(const PointerArgument& written) {
     add(true, "gsa_chunk_values", to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input("g"), to_.input(pass_.cotangent), adjoint_operands(), written,
          chunks_, pass_.scale});
-    add(true, "gsa_chunk_keys", to_.chunks() * layout_.key_blocks(), layout_.keys_shared(weight_bytes(case_)),
-        {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent),
-         state_plain(), adjoint_plain(), dweights, to_.slots(pass_.name + "_ds"),
-         to_.slots(pass_.name + "_dg"), chunks_, pass_.scale});
+  }
+  /// Of the second pass: dy of the weights p, and halves of ds and dg.
+  void key_halves(const PointerArgument& dy) {
+    const PointerArgument dp = has_all_slots(case_) ? PointerArgument{} : to_.slots("dp");
+    keys("gsa_chunk_second_keys", {dp, dy, halves()},
+         layout_.keys_layout(weight_bytes(case_)).bytes_with_slots);
+    if (!has_all_slots(case_)) to_.softmax_gradient(weights(), dp, dy);
+  }
+  /// Of the first pass: ds and dg, with the halves of the second.
+  void key_sums() {
+    keys("gsa_chunk_first_keys", {halves(), to_.ds(), to_.dg()}, layout_.keys_shared(weight_bytes(case_)));
+    to_.own_gradients();
   }
 
  private:
   int64_t is_vector() const { return case_.sizes.K % 8 == 0 && case_.sizes.V % 8 == 0; }
+  void keys(const char* function, std::initializer_list<PointerArgument> gradients, uint32_t shared_bytes) {
+    std::vector<Argument> arguments{
+        weights(),     to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent),
+        state_plain(), adjoint_plain()};
+    arguments.insert(arguments.end(), gradients.begin(), gradients.end());
+    arguments.insert(arguments.end(), {chunks_, pass_.scale});
+    add(true, function, to_.chunks() * layout_.key_blocks(), shared_bytes, std::move(arguments));
+  }
+  /// Of 64 tokens and slots, two numbers each.
+  PointerArgument halves() {
+    return to_.workspace("halves", to_.chunks() * layout_.key_blocks() *
+                                       (2 * 4 * channel::chunk_tokens * channel::block_channels));
+  }
   PointerArgument weights() { return to_.slots(pass_.weights, weight_bytes(case_)); }
   PointerArgument state_operands() { return blocks("_operands", layout_.operand_bytes()); }
   PointerArgument state_plain() { return blocks("_plain", layout_.plain_bytes()); }
@@ -113,31 +168,20 @@ class ChunkPass {
 Program gsa_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
   Program plan = gsa::empty_plan("gsa.chunk", c);
   SlotLaunches to(plan, c, inputs, "chunk");
-  const Sizes& s = to.sizes();
   const bool forward = c.forward(), backward = c.backward();
-  const SlotPass first = to.first_pass(), second = to.second_pass();
+  const SlotPass first = to.first_pass(true), second = to.second_pass();
   const ResolvedCase& passes = to.passes();
   ChunkPass keys(to, first, passes), values(to, second, passes);
-  const int64_t states = 4 * s.N * s.H * s.M * s.K;
-  const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(passes));
-
-  const PointerArgument hkt = forward ? to.workspace("hkt_transposed", states) : PointerArgument{};
-  keys.states({hkt, backward, true}, values, {to.output("hvt"), forward, backward});
-  if (forward) to.transpose_back(hkt, to.output("hkt"));
-  keys.readout(y);
-  to.softmax(y, p);
+  keys.states({to.output("hkt"), backward, true}, values, {to.output("hvt"), forward, backward});
+  keys.weights(to.slots("p", weight_bytes(passes)));
   if (forward) values.outputs(to.output("o"));
   if (!backward) return to.finish(), plan;
 
-  const PointerArgument dhk0 = to.output("dhk0"), dp = to.slots("dp"),
-                        dy = to.slots("dy", weight_bytes(passes)),
-                        transposed = dhk0.buffer.empty() ? dhk0 : to.workspace("dhk0_transposed", states);
-  values.gradients(to.output("dv"), dp, to.output("dhv0"));
-  to.softmax_gradient(p, dp, dy);
-  keys.outputs(to.output("dq"));
-  keys.gradients(to.output("dk"), {}, transposed);
-  to.transpose_back(transposed, dhk0);
-  to.add_gradients(first, second);
+  values.adjoints(to.output("dhv0"));
+  values.key_halves(to.slots("dy", weight_bytes(passes)));
+  keys.adjoints(to.output("dhk0"), to.output("dq"), values, to.output("dv"));
+  keys.values(to.output("dk"));
+  keys.key_sums();
   to.finish();
   return plan;
 }

@@ -70,7 +70,7 @@ Program gsa_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& inputs)
   Program plan = gsa::empty_plan("gsa.fused_recurrent", c);
   SlotLaunches to(plan, c, inputs, "fused_recurrent");
   const Sizes& s = to.sizes();
-  const SlotPass first = to.first_pass(), second = to.second_pass();
+  const SlotPass first = to.first_pass(false), second = to.second_pass();
   RecurrentPass keys(to, first), values(to, second);
   const int64_t states = 4 * s.N * s.H * s.M * s.K;
   const PointerArgument y = to.slots("y"), p = to.slots("p");

@@ -1,44 +1,139 @@
-// Where ../channel/chunk_keys.cuh leaves the gradients of one pass: in fp32, as both passes' are still to be
-// added or to go through the softmax.
+// Where ../channel/chunk_keys.cuh leaves the gradients of one pass: what goes through the softmax, and ds and
+// dg, of which each pass gives a half.
 #pragma once
 #include "../channel/chunk_keys.cuh"
+#include "slot_tile.cuh"
 
-__device__ __forceinline__ void store_slots(float* to, const KeyPlace& place, int row, int column, int lane,
-                                            const Share& x) {
+// A number per slot and token: to a block's tile of shared memory where it has all slots, else to a tensor in
+// fp32 (`tensor` is not null).
+struct SlotNumbers {
+  float* tensor;
+
+  template <class Shared>
+  __device__ __forceinline__ void put(const Shared& shared, const KeyPlace& place, int row, int column,
+                                      int lane, const Share& x) const {
+    const auto channel = [&](int e) { return column + (lane >> 2) + 8 * (e >> 2); };
+    const auto token = [&](int e) { return row + element_of(e & 3, lane); };
+    if (tensor == nullptr) {
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    const int channel = column + (lane >> 2) + 8 * (e >> 2), token = row + element_of(e & 3, lane);
-    if (channel < place.channels && token < place.rows)
-      to[place.at + token * place.stride + channel] = x[e >> 2][e & 3];
+      for (int e = 0; e < 8; ++e) SlotTile::at(shared.slots(), token(e), channel(e)) = x[e >> 2][e & 3];
+    } else {
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        if (channel(e) < place.channels && token(e) < place.rows)
+          tensor[place.at + token(e) * place.stride + channel(e)] = x[e >> 2][e & 3];
+    }
   }
-}
+};
+// The lane's row of its block's weights, in a tensor.
+template <class Weight>
+struct WeightRow {
+  LaneSlots lane;
+  typename Weight::Bits* to;
+  bool live;
 
-// Of queries alone.
-struct SlotReadout {
-  static constexpr bool of_keys = false;
-  float* x;
-
-  template <class Shared>
-  __device__ __forceinline__ void put(const Shared&, const KeyPlace& place, int row, int column, int lane,
-                                      const Share& q, const Share&, const Share&) const {
-    store_slots(x, place, row, column, lane, q);
-  }
-  template <class Shared>
-  __device__ __forceinline__ void finish(const Shared&, const KeyPlace&) const {}
+  __device__ WeightRow(typename Weight::Bits* weights, const KeyPlace& place)
+      : lane(place.channels, int(threadIdx.x) >> 5, int(threadIdx.x) & 31),
+        to(weights + place.at + lane.token * place.stride),
+        live(lane.token < place.rows) {}
 };
 
-// Of keys and gates, and of queries where dw is not null.
-struct SlotGradients {
-  static constexpr bool of_keys = true;
-  float *dw, *ds, *dg;
+// Of queries alone: y, or the weights p where there is no tensor of y.
+template <class Weight>
+struct SlotReadout {
+  static constexpr bool of_keys = false;
+  SlotNumbers y;
+  typename Weight::Bits* p;
 
   template <class Shared>
-  __device__ __forceinline__ void put(const Shared&, const KeyPlace& place, int row, int column, int lane,
-                                      const Share& q, const Share& k, const Share& g) const {
-    if (dw != nullptr) store_slots(dw, place, row, column, lane, q);
-    store_slots(ds, place, row, column, lane, k);
-    store_slots(dg, place, row, column, lane, g);
+  __device__ __forceinline__ void put(const Shared& shared, const KeyPlace& place, int row, int column,
+                                      int lane, const Share& q, const Share&, const Share&) const {
+    y.put(shared, place, row, column, lane, q);
   }
   template <class Shared>
-  __device__ __forceinline__ void finish(const Shared&, const KeyPlace&) const {}
+  __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
+    if (y.tensor != nullptr) return;
+    __syncthreads();
+    const WeightRow<Weight> row(p, place);
+    softmax_of_tile<Weight>(row.lane, shared.slots(), row.to, row.live, place.vector);
+  }
+};
+
+// ds and dg of a pass as its blocks' lanes have them.
+struct Halves {
+  float4* of_lanes;
+
+  __device__ __forceinline__ float4* at(int row, int column, int lane) const {
+    return of_lanes + (i64(blockIdx.x) * 16 + row / 4 + column / 16) * 128 + lane;
+  }
+  static __device__ __forceinline__ void store(float4* to, const Share& x) {
+    to[0] = make_float4(x[0][0], x[0][1], x[0][2], x[0][3]);
+    to[32] = make_float4(x[1][0], x[1][1], x[1][2], x[1][3]);
+  }
+  static __device__ __forceinline__ void add(Share& x, const float4* from) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float4 half = from[32 * i];
+      x[i][0] = x[i][0] + half.x, x[i][1] = x[i][1] + half.y;
+      x[i][2] = x[i][2] + half.z, x[i][3] = x[i][3] + half.w;
+    }
+  }
+};
+
+// Of the second pass: dp, or dy where there is no tensor of dp, and halves of ds and dg.
+template <class Weight>
+struct SecondPass {
+  static constexpr bool of_keys = true;
+  SlotNumbers dp;
+  typename Weight::Bits* dy;
+  Halves halves;
+
+  template <class Shared>
+  __device__ __forceinline__ void put(const Shared& shared, const KeyPlace& place, int row, int column,
+                                      int lane, const Share& q, const Share& k, const Share& g) const {
+    dp.put(shared, place, row, column, lane, q);
+    float4* to = halves.at(row, column, lane);
+    Halves::store(to, k);
+    Halves::store(to + 64, g);
+  }
+  template <class Shared>
+  __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
+    if (dp.tensor != nullptr) return;
+    __syncthreads();
+    const WeightRow<Weight> row(dy, place);
+    softmax_gradient_of_tile<typename Shared::QueryTile, Weight>(row.lane, shared.queries(), shared.slots(),
+                                                                 row.to, row.live, place.vector);
+  }
+};
+
+// Of the first pass: ds and dg, with their halves of the second.
+template <class Format, class Gate>
+struct FirstPass {
+  static constexpr bool of_keys = true;
+  Halves halves;
+  typename Format::Bits* ds;
+  typename Gate::Bits* dg;
+
+  template <class Shared>
+  __device__ __forceinline__ void put(const Shared& shared, const KeyPlace&, int row, int column, int lane,
+                                      const Share&, const Share& k, const Share& g) const {
+    Share of_keys, of_gates;
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      of_keys[e >> 2][e & 3] = k[e >> 2][e & 3], of_gates[e >> 2][e & 3] = g[e >> 2][e & 3];
+    const float4* from = halves.at(row, column, lane);
+    Halves::add(of_keys, from);
+    Halves::add(of_gates, from + 64);
+    __syncwarp();  // every lane has read what is overwritten
+    Fragment<typename Shared::KeyTile, Format>::store_columns(shared.keys(), of_keys, row, column, lane);
+    Fragment<typename Shared::GateTile, Gate>::store_columns(shared.gates(), of_gates, row, column, lane);
+  }
+  template <class Shared>
+  __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
+    __syncthreads();
+    store_tile<typename Shared::KeyTile, 128>(ds + place.at, shared.keys(), place.stride, place.rows,
+                                              place.channels, place.vector);
+    store_tile<typename Shared::GateTile, 128>(dg + place.at, shared.gates(), place.stride, place.rows,
+                                               place.channels, place.vector);
+  }
 };

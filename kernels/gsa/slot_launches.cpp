@@ -56,15 +56,17 @@ SlotLaunches::SlotLaunches(Program& plan, const ResolvedCase& c, const TensorMap
            static_cast<int32_t>(s_.H), static_cast<int32_t>(s_.M)});
 }
 
-SlotPass SlotLaunches::first_pass() {
+SlotPass SlotLaunches::first_pass(bool turned) {
+  const PointerArgument initial = input("hk0"), dfinal = input("dhkt");
   return {"hk",
           "k",
           "q",
           "dy",
           s_.K,
           scale_,
-          transposed(input("hk0"), "hk0_transposed"),
-          transposed(input("dhkt"), "dhkt_transposed")};
+          turned ? initial : transposed(initial, "hk0_transposed"),
+          turned ? dfinal : transposed(dfinal, "dhkt_transposed"),
+          turned};
 }
 
 SlotPass SlotLaunches::second_pass() {
@@ -158,16 +160,18 @@ void SlotLaunches::softmax_gradient(const PointerArgument& p, const PointerArgum
 
 void SlotLaunches::add_gradients(const SlotPass& first, const SlotPass& second) {
   const int64_t count = rows() * s_.M;
-  const PointerArgument ds = own_ ? slots("own_dw") : output("ds"),
-                        dg = own_ ? slots("own_dg") : output("dg");
   add(true, "gsa_add_slots", blocks_of(count, threads * sums_per_thread),
-      {slots(first.name + "_ds"), slots(second.name + "_ds"), ds, count});
+      {slots(first.name + "_ds"), slots(second.name + "_ds"), ds(), count});
   add(true, "gsa_add_gates", blocks_of(count, threads * sums_per_thread),
-      {slots(first.name + "_dg"), slots(second.name + "_dg"), dg, count});
-  if (!own_ || count == 0) return;
+      {slots(first.name + "_dg"), slots(second.name + "_dg"), dg(), count});
+  own_gradients();
+}
+
+void SlotLaunches::own_gradients() {
+  if (!own_ || rows() == 0) return;
   const int64_t scans = s_.N * s_.H * s_.M;
   add_own("gsa_own_gradients", scans,
-          {slots("own_w"), slots("own_g"), ds, dg, output("ds"), PointerArgument{"sequences", 0}, scans,
+          {slots("own_w"), slots("own_g"), ds(), dg(), output("ds"), PointerArgument{"sequences", 0}, scans,
            static_cast<int32_t>(s_.H), static_cast<int32_t>(s_.M)});
 }
 

@@ -22,7 +22,8 @@ struct SlotPass {
   std::string weights;             ///< workspace w: "dy", "p"
   int64_t channels = 1;
   Argument scale = 1.0f;
-  PointerArgument initial, dfinal;  ///< [N, H, M, channels], null: zero
+  PointerArgument initial, dfinal;  ///< [N, H, M, channels] or `turned`, null: zero
+  bool turned = false;              ///< states outside are [N, H, channels, M]
 };
 
 class SlotLaunches {
@@ -36,7 +37,8 @@ class SlotLaunches {
   const ResolvedCase& passes() const { return case_; }
   /// Chunks of all sequences and heads.
   int64_t chunks() const { return chunks_ * s_.H; }
-  SlotPass first_pass();
+  /// As its tensors lie, or by launches that turn them.
+  SlotPass first_pass(bool turned);
   SlotPass second_pass();
 
   /// As the passes see it; the launch that makes it is added where needed.
@@ -62,6 +64,10 @@ class SlotLaunches {
   void softmax_gradient(const PointerArgument& p, const PointerArgument& dp, const PointerArgument& dy);
   /// ds and dg from those of both passes.
   void add_gradients(const SlotPass&, const SlotPass&);
+  /// Where they go, and then, without g, through the decays that were made from s.
+  PointerArgument ds() { return own_ ? slots("own_dw") : output("ds"); }
+  PointerArgument dg() { return own_ ? slots("own_dg") : output("dg"); }
+  void own_gradients();
   /// Copies what the passes left in fp32 to the outputs.
   void finish();
 

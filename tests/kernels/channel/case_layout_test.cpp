@@ -32,6 +32,7 @@ TEST(CaseLayout, SharedMemoryIsWhatABlockMayHave) {
          {layout.state_shared(scan_columns(c, layout)),
           layout.state_shared(scan_columns(c, layout), layout.element.kept), layout.output_shared(),
           layout.keys_shared(), layout.keys_shared(layout.element.kept),
+          layout.keys_layout().bytes_with_slots, layout.keys_layout(layout.element.kept).bytes_with_slots,
           gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes}) {
       EXPECT_GT(bytes, 0);
       EXPECT_LE(bytes, device::most_shared_bytes) << token_of(c.case_);
