@@ -15,7 +15,7 @@
 
 // States at chunk starts for the output kernel, and the final state. Arguments as in ../gla/chunk.cu.
 #define CHUNK_STATE_KERNEL(operation, columns)                                                             \
-  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_state_##columns(                     \
+  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_state_##columns(                  \
       const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,     \
       float* final_state, char* states, const i64* sequences, int heads, int key_channels,                 \
       int value_channels, int vector) {                                                                    \
@@ -27,7 +27,7 @@
 // For gradients: S at chunk starts again, and D = dL/dS at chunk ends with dinitial_state, `Reversed` being
 // the pass backward. Arguments as in ../gla/chunk_backward.cu.
 #define CHUNK_SCAN_KERNELS(operation, Reversed, columns)                                                \
-  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_states_##columns(                 \
+  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_states_##columns(              \
       const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,  \
       StateOf<ELEMENT>::Type::Bits* states, const i64* sequences, int heads, int key_channels,          \
       int value_channels, int vector) {                                                                 \
@@ -35,7 +35,7 @@
         k, v, g, initial_state, nullptr, PlainStates<ELEMENT, NeighbourKeys>{states}, sequences, 1.0f,  \
         Shape{heads, key_channels, value_channels, vector != 0});                                       \
   }                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_adjoints_##columns(               \
+  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_adjoints_##columns(            \
       const ELEMENT::Bits* q, const ELEMENT::Bits* d_o, const GATE::Bits* g, const float* dfinal_state, \
       float* dinitial_state, char* adjoint_operands, StateOf<ELEMENT>::Type::Bits* adjoints,            \
       const i64* sequences, float scale, int heads, int key_channels, int value_channels, int vector) { \

@@ -93,14 +93,24 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
     for (int i = 0; i < 2; ++i)
       if (first_key + 8 * i < K) gradients.bonus[i] = Format::decode(u[i64(head) * K + first_key + 8 * i]);
   Share x16[4], x32[4];
-#pragma unroll
-  for (int tile = 0; tile < 4; ++tile) gradients.across_chunks(tile, scale, x16[tile], x32[tile]);
   float partner32[2] = {0.0f, 0.0f};
-  gradients.within_chunk(0, x16, x32, partner32);
-  gradients.within_chunk(1, x16, x32, partner32);
-  partner32[0] = partner32[1] = 0.0f;
-  gradients.within_chunk(3, x16, x32, partner32);
-  gradients.within_chunk(2, x16, x32, partner32);
+  if constexpr (Gradients::of_keys) {
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile)
+      gradients.across_chunks(gradients.inputs(tile), tile, scale, x16[tile], x32[tile]);
+    gradients.within_chunk(gradients.inputs(0), 0, x16, x32, partner32);
+    gradients.within_chunk(gradients.inputs(1), 1, x16, x32, partner32);
+    partner32[0] = partner32[1] = 0.0f;
+    gradients.within_chunk(gradients.inputs(3), 3, x16, x32, partner32);
+    gradients.within_chunk(gradients.inputs(2), 2, x16, x32, partner32);
+  } else {  // queries take from earlier tiles alone: both passes over a tile at once
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) {
+      const auto tile_inputs = gradients.inputs(tile);
+      gradients.across_chunks(tile_inputs, tile, scale, x16[tile], x32[tile]);
+      gradients.within_chunk(tile_inputs, tile, x16, x32, partner32);
+    }
+  }
   if constexpr (Pass::exclusive)
     for (int i = 0; i < 2; ++i) {
       const float sum = gradients.over_lanes(gradients.bonus_sum[i]);

@@ -74,6 +74,8 @@ struct Rows {
   // `stride`: from row to row; rows and channels outside are zero.
   __device__ void load(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride, int rows, int channel,
                        int lane, const Shape& shape) {
+    if (shape.vector && rows >= 16 && from.g != nullptr && (channel | 15) < shape.key_channels)
+      return load_all(from, stride, channel, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = (lane >> 2) + 8 * half;
@@ -85,6 +87,23 @@ struct Rows {
     }
     bonus = load_quad<Format>(from.u + channel, from.u != nullptr ? shape.key_channels - channel : 0,
                               shape.vector);
+  }
+
+ private:
+  // Nothing is outside.
+  __device__ void load_all(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride, int channel,
+                           int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const i64 offset = ((lane >> 2) + 8 * half) * stride + channel;
+      q[half] = *reinterpret_cast<const Quad<Query>*>(from.q + offset);
+      k[half] = *reinterpret_cast<const Quad<Key>*>(from.k + offset);
+      g[half] = *reinterpret_cast<const Quad<Gate>*>(from.g + offset);
+    }
+    if (from.u != nullptr)
+      bonus = *reinterpret_cast<const Quad<Format>*>(from.u + channel);
+    else
+      bonus.clear();
   }
 };
 
@@ -157,8 +176,9 @@ struct Scores {
   }
 
   // 16 key channels of the warp's tile: scores inside it, and its scaled keys, totals and queries for the
-  // others.
-  __device__ __forceinline__ void own_tile(const Rows<Format, Gate, Query, Key>& rows,
+  // others. `load_next`: into `rows`, once they are decoded.
+  template <class LoadNext>
+  __device__ __forceinline__ void own_tile(const Rows<Format, Gate, Query, Key>& rows, LoadNext load_next,
                                            const Exchange<Operand>& exchange, int group, int key_group,
                                            int warp, int lane) {
     const int row = lane >> 2;
@@ -176,6 +196,7 @@ struct Scores {
         diagonal.dot[half] = fused(own, key[half][c], diagonal.dot[half]);
       }
     }
+    load_next();
     RowSums<Pass> sums(y);
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
@@ -264,10 +285,14 @@ struct Scores {
       if (live_rows > 0)
 #pragma unroll 1
         for (int group = 0; group < groups; ++group) {
-          const Rows<Format, Gate, Query, Key> current = next;
-          if (begin + group + 1 < shape.key_groups())
-            next.load(from, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
-          own_tile(current, exchange, group, begin + group, warp, lane);
+          const int following = begin + group + 1;
+          own_tile(
+              next,
+              [&] {
+                if (following < shape.key_groups())
+                  next.load(from, stride, live_rows, 16 * following + 4 * (lane & 3), lane, shape);
+              },
+              exchange, group, begin + group, warp, lane);
         }
       __syncthreads();
       if (live_rows > 0)

@@ -66,13 +66,24 @@ struct KeyGradients {
     return total[2 * half][i] + total[2 * half + 1][i];
   }
 
-  // First pass over a tile: what comes from other chunks; x of both levels between tiles.
-  __device__ __forceinline__ void across_chunks(int tile, float scale, Share& x16, Share& x32) {
+  // A tile's inputs.
+  struct Inputs {
     Share q, k;
     TileDecays decays;
-    queries(q, tile);
-    Keys::columns(k, shared.keys(), 16 * tile, column, lane);
-    decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+  };
+  __device__ __forceinline__ Inputs inputs(int tile) const {
+    Inputs in;
+    queries(in.q, tile);
+    Keys::columns(in.k, shared.keys(), 16 * tile, column, lane);
+    in.decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+    return in;
+  }
+
+  // First pass over a tile: what comes from other chunks; x of both levels between tiles.
+  __device__ __forceinline__ void across_chunks(const Inputs& in, int tile, float scale, Share& x16,
+                                                Share& x32) {
+    const Share &q = in.q, &k = in.k;
+    const TileDecays& decays = in.decays;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float of_queries = 0.0f, of_keys = 0.0f;
@@ -138,13 +149,10 @@ struct KeyGradients {
 
   // Second pass over a tile. x16, x32: of all tiles; partner32: sum of level 32 over the tile of the same
   // half that was done before (0 for the first of a half), replaced by this tile's.
-  __device__ __forceinline__ void within_chunk(int tile, const Share (&x16)[4], const Share (&x32)[4],
-                                               float (&partner32)[2]) {
-    Share q, k;
-    TileDecays decays;
-    queries(q, tile);
-    Keys::columns(k, shared.keys(), 16 * tile, column, lane);
-    decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+  __device__ __forceinline__ void within_chunk(const Inputs& in, int tile, const Share (&x16)[4],
+                                               const Share (&x32)[4], float (&partner32)[2]) {
+    const Share &q = in.q, &k = in.k;
+    const TileDecays& decays = in.decays;
     Accumulator z16[2], z32[2];
     z16[0].clear(), z16[1].clear(), z32[0].clear(), z32[1].clear();
     if (of_keys || (tile & 1)) add_tile(z16, Operand::of(x16[tile ^ 1]), tile, tile ^ 1);

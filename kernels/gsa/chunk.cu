@@ -5,7 +5,8 @@
 // bf16, else fp32: what is below fp16's range counts beside large states.
 //   gsa_chunk_states_C    states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one,
 //                         of both passes at once (neither needs the other); C of their columns per block
-//   gsa_chunk_readout     y = scale S q, where y is null p = softmax(y): at most 64 slots
+//   gsa_chunk_readout     y = scale S q; where y is null (at most 64 slots) p = softmax(y), and where it is
+//                         asked for the second pass's o
 //   gsa_softmax           p from y, for more slots
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
 //   s, g [token, H, M]; c, q, o [token, H, C']; y [token, H, M] fp32; states fp32, of the first pass
@@ -29,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 #define STATES_KERNEL(columns)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_states_##columns(                              \
+  extern "C" __global__ void __launch_bounds__(128, 3) gsa_chunk_states_##columns(                           \
       const Element::Bits* s, const Decay::Bits* g, const Element::Bits* k, const float* initial_k,          \
       float* final_k, char* operands_k, Weight::Bits* plain_k, const Element::Bits* v,                       \
       const float* initial_v, float* final_v, char* operands_v, Weight::Bits* plain_v, const i64* sequences, \
@@ -49,10 +50,16 @@ FOR_EACH_SCAN_WIDTH(STATES_KERNEL)
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_readout(const Element::Bits* s, const Element::Bits* k, const Decay::Bits* g,
                       const Element::Bits* q, const Weight::Bits* plain, float* y, Weight::Bits* p,
-                      const i64* chunks, float scale, int heads, int slots, int channels, int vector) {
+                      const Element::Bits* v, const char* states_v, Element::Bits* o, const i64* chunks,
+                      float scale, int heads, int slots, int channels, int vector, int value_channels,
+                      int vector_v) {
   chunk_keys<Element, Decay, Forward>(nullptr, s, k, g, nullptr, q, plain, nullptr,
                                       SlotReadout<Weight>{{y}, p}, nullptr, chunks, scale,
                                       Shape{heads, slots, channels, vector != 0});
+  if (o == nullptr) return;
+  __syncthreads();  // p is there, and shared memory free
+  chunk_output<Element, Decay, Forward, Weight>(p, s, v, g, nullptr, states_v, o, chunks, 1.0f,
+                                                Shape{heads, slots, value_channels, vector_v != 0});
 }
 
 extern "C" __global__ void __launch_bounds__(128, 3)

@@ -1,8 +1,8 @@
 // gsa.chunk, backward: what is left beside the functions of chunk.cu. The adjoint of either pass is that of
 // gla.chunk (../gla/chunk_backward.cu): S and D = dL/dS are M x C', with (c, d, w) = (v, do, p) for the
 // second pass and (k, q, dy) for the first. Built once per pair of formats, as chunk.cu.
-//   gsa_chunk_adjoints_C  D at chunk ends and the gradient of the initial state; `turned`: states [N, H, C', M];
-//                         beside them, of other blocks, dq of the pass (c = k) and dv of the second one
+//   gsa_chunk_adjoints_C  D at chunk ends and the gradient of the initial state; `turned`: states outside are
+//                         [N, H, C', M]; in other blocks dq of the pass (c = k) and dv of the second one
 //   gsa_chunk_values      dc
 //   gsa_chunk_second_keys halves of ds and dg, fp32, a lane's together; dp, where dp is null dy = p (dp - p .
 //                         dp): at most 64 slots

@@ -64,22 +64,33 @@ class ChunkPass {
     to_.add(false, fmt::format("gsa_chunk_states_{}", columns), std::max(blocks, more), std::move(arguments),
             layout_.state_shared(columns), 2);
   }
-  /// Leaves p.
-  void weights(const PointerArgument& p) {
-    const PointerArgument y = has_all_slots(case_) ? PointerArgument{} : to_.slots("y");
-    add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(),
-        layout_.keys_layout().bytes_with_slots,
-        {to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent), state_plain(),
-         y, p, chunks_, pass_.scale});
-    if (!has_all_slots(case_)) to_.softmax(y, p);
+  /// Leaves p, and o of `second` where asked for.
+  void weights(const PointerArgument& p, ChunkPass& second, const PointerArgument& o) {
+    const bool all = has_all_slots(case_), outputs = all && !o.buffer.empty();
+    const PointerArgument y = all ? PointerArgument{} : to_.slots("y");
+    std::vector<Argument> arguments{to_.input("s"), to_.input(pass_.written), to_.input("g"),
+                                    to_.input(pass_.cotangent), state_plain()};
+    for (const PointerArgument& pointer :
+         {y, p, outputs ? to_.input(second.pass_.written) : PointerArgument{},
+          outputs ? second.state_operands() : PointerArgument{}, outputs ? o : PointerArgument{}, chunks_})
+      arguments.emplace_back(pointer);
+    arguments.emplace_back(pass_.scale);
+    for (const int64_t size :
+         {case_.sizes.H, case_.sizes.K, case_.sizes.V, is_vector(), second.case_.sizes.V, second.is_vector()})
+      arguments.emplace_back(static_cast<int32_t>(size));
+    const int shared = layout_.keys_layout().bytes_with_slots;
+    to_.add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(), std::move(arguments),
+            outputs ? std::max(shared, second.layout_.output_shared()) : shared);
+    if (!all) to_.softmax(y, p);
+    if (!all && !o.buffer.empty()) second.outputs(o);
   }
   void outputs(const PointerArgument& o) {
     add(false, "gsa_chunk_output", to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), state_operands(), o, chunks_,
          pass_.scale});
   }
-  /// The adjoint of the states, and side by side what does not need it: dq of the same pass and dv of `second`
-  /// where they are asked for.
+  /// The adjoint of the states, and side by side what does not need it: dq of the same pass and dv of
+  /// `second` where they are asked for.
   void adjoints(const PointerArgument& dinitial_state) { adjoints(dinitial_state, {}, *this, {}); }
   void adjoints(const PointerArgument& dinitial_state, const PointerArgument& dq, ChunkPass& second,
                 const PointerArgument& dv) {
@@ -173,8 +184,7 @@ Program gsa_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
   const ResolvedCase& passes = to.passes();
   ChunkPass keys(to, first, passes), values(to, second, passes);
   keys.states({to.output("hkt"), backward, true}, values, {to.output("hvt"), forward, backward});
-  keys.weights(to.slots("p", weight_bytes(passes)));
-  if (forward) values.outputs(to.output("o"));
+  keys.weights(to.slots("p", weight_bytes(passes)), values, forward ? to.output("o") : PointerArgument{});
   if (!backward) return to.finish(), plan;
 
   values.adjoints(to.output("dhv0"));

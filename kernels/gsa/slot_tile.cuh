@@ -5,8 +5,8 @@
 #include "../device/decay.cuh"
 #include "../device/tile.cuh"
 
-// Even slots first, odd ones 36 columns on: no bank is hit twice, by writers of eight neighbouring slots or by
-// readers of four even ones.
+// Even slots first, odd ones 36 columns on: no bank is hit twice, by writers of eight neighbouring slots or
+// by readers of four even ones.
 struct SlotTile {
   using T = Tile<Fp32, 64>;
   static constexpr int most_slots = 64;
