@@ -192,6 +192,93 @@ TEST(SuspectLines, ATermThatIsAddedTooLateIsFoundBehindTheStatement) {
   EXPECT_GE(place_of("mov.f32 %f2", suspects.related) + place_of("mul.rn.f32 %r", suspects.related), 1U);
 }
 
+/// The term is made, and nothing is made of it: it is in no slice.
+TEST(SuspectLines, ATermThatIsLackingIsFoundThoughNoOutputIsMadeOfIt) {
+  const std::string term = "  mul.rn.f32 %f1, %x, %x;\n", rest = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects =
+      all_suspects_of(kDecayed + term + "  mul.rn.f32 %r, %s, %y;\n" + rest,
+                      kDecayed + term + "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %r, %r, %f1;\n" + rest);
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_EQ(place_of("mul.rn.f32 %r", suspects.related), 1U);
+  EXPECT_EQ(suspects.related[0].reason,
+            "with what PTX line 20 makes added, its values make all wrong elements right");
+}
+
+/// The sum is read before its step's own term is added; what the sum itself goes on with is right.
+TEST(SuspectLines, AnOperandAloneIsAnother) {
+  const std::string sum = "  add.rn.f32 %s, %s, %x;\n", read = "  add.rn.f32 %r, %y, %s;\n",
+                    rest = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects = all_suspects_of(read + sum + rest, sum + read + rest);
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_EQ(place_of("add.rn.f32 %r", suspects.related), 1U);
+}
+
+/// o[g] of lanes 4 g to 4 g + 3: products of x and y, of which the first lane's is stored, or their sum.
+Program lanes_of(const std::string& body) {
+  const std::string text = R"(.version 7.8
+.target sm_80
+.address_size 64
+.file 1 "lanes.cu"
+.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po) {
+  .reg .f32 %x, %y, %p, %f<4>;
+  .reg .b32 %lane, %part, %group;
+  .reg .b64 %ax, %ay, %ao, %off;
+  .reg .pred %first;
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ay, [py];
+  ld.param.u64 %ao, [po];
+  mov.u32 %lane, %tid.x;
+  mul.wide.u32 %off, %lane, 4;
+  add.s64 %ax, %ax, %off;
+  add.s64 %ay, %ay, %off;
+  ld.global.f32 %x, [%ax];
+  ld.global.f32 %y, [%ay];
+  mul.rn.f32 %p, %x, %y;
+)" + body + R"(
+  and.b32 %part, %lane, 3;
+  shr.u32 %group, %lane, 2;
+  mul.wide.u32 %off, %group, 4;
+  add.s64 %ao, %ao, %off;
+  setp.eq.s32 %first, %part, 0;
+  @%first st.global.f32 [%ao], %p;
+  ret;
+}
+)";
+  Program program;
+  program.name = "lanes";
+  program.modules.push_back({"m", "lanes.ptx", std::make_shared<const std::string>(text)});
+  program.outputs.push_back({"o", Dtype::fp32, {{"T", 8}}});
+  program.launches.push_back({"m",
+                              "kernel",
+                              {1, 1, 1},
+                              {32, 1, 1},
+                              0,
+                              {PointerArgument{"x"}, PointerArgument{"y"}, PointerArgument{"o"}}});
+  return program;
+}
+
+/// Other lanes' products reach no output.
+TEST(SuspectLines, ASumOverLanesThatIsLackingIsFound) {
+  TensorMap inputs;
+  for (const char* name : {"x", "y"}) {
+    Tensor t(name, Dtype::fp32, {{"T", 32}});
+    for (int64_t i = 0; i < t.size(); ++i) t.set(i, 1 + 0.125 * static_cast<double>((i * 11 + name[0]) % 23));
+    inputs[name] = t;
+  }
+  const std::string sum =
+      "  shfl.sync.bfly.b32 %f1, %p, 1, 31, 0xffffffff;\n  add.rn.f32 %p, %p, %f1;\n"
+      "  shfl.sync.bfly.b32 %f1, %p, 2, 31, 0xffffffff;\n  add.rn.f32 %p, %p, %f1;\n";
+  const vm::RealOutputs is = vm::run_moved(lanes_of(""), inputs, {}, {}),
+                        should = vm::run_moved(lanes_of(sum), inputs, {}, {});
+  std::vector<JudgedElement> elements;
+  for (size_t i = 0; i < 8; ++i)
+    elements.push_back({"o", static_cast<int64_t>(i), is.at("o")[i], should.at("o")[i], true});
+  const SuspectLines suspects = suspect_lines(lanes_of(""), inputs, {}, elements, Values::all, 60);
+  ASSERT_FALSE(suspects.related.empty());
+  EXPECT_EQ(place_of("mul.rn.f32 %p", suspects.related), 1U);
+  EXPECT_EQ(suspects.related[0].reason, "summed over 4 lanes, its values make all wrong elements right");
+}
+
 /// The errors are those of no value that there is.
 TEST(SuspectLines, AConstantThatIsLackingIsNoValueOfTheThread) {
   const SuspectLines suspects =
@@ -213,7 +300,8 @@ TEST(SuspectLines, AWriteThatIsLeftOut) {
   const size_t place = place_of("selp", suspects);
   ASSERT_GE(place, 1u);
   ASSERT_LE(place, 3u);
-  EXPECT_EQ(suspects[place - 1].reason, "1 of its 6 values changed makes all wrong elements right");
+  EXPECT_EQ(suspects[place - 1].reason,
+            "what PTX line 19 makes in their place makes all wrong elements right");
 }
 
 /// x for 2 x, copied once more before it is read: the second copy is wrong only if the first one is.

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "src/verification/diagnosis/meanings/normaliser.h"
 #include "src/verification/diagnosis/meanings/paths.h"
@@ -54,6 +57,30 @@ TEST(WeighMeanings, ADefectOfItsKindIsNamedByEveryMeaningNoOtherBeforeIt) {
     }
   }
   EXPECT_GE(shown.size(), 40u);
+}
+
+/// What else the host does is in no count: a thread that computes beside changes the time, not what is tried.
+TEST(WeighMeanings, TheSameIsTriedHoweverLongItTakes) {
+  test::MutatedRun scene(parse_token(kScenes[0]));
+  Prediction wrong = reference_prediction(scene.run());
+  for (auto& [name, output] : wrong)
+    for (double& x : output.mid) x = 1.5 * x + 1;
+  scene.store(wrong);
+  constexpr double kShort = 0.02;  // counted seconds
+  const Weighed first = weigh_meanings(wrong_directions(scene), kShort);
+  ASSERT_GT(first.tried, 0);
+  ASSERT_GT(first.left, 0);
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> others;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+    others.emplace_back([&] {
+      while (!over) {
+      }
+    });
+  const Weighed again = weigh_meanings(wrong_directions(scene), kShort);
+  over = true;
+  EXPECT_EQ(again.tried, first.tried);
+  EXPECT_EQ(again.left, first.left);
 }
 
 TEST(WeighMeanings, ARightRunHasNone) {

@@ -80,6 +80,21 @@ TEST(FaultLocationCampaign, AnAssignmentThatLacksAFactorIsNamedBesideWhatItAssig
 }
 
 /// initial_state is read at key - 48: the read stands on line 93, what says where on 92.
+/// One lane's share for the sum over four: nothing is made of the other lanes', and the assignment has no
+/// instruction of its own.
+TEST(FaultLocationCampaign, AnAssignmentThatLacksASumOverLanesIsNamed) {
+  const Verification v =
+      located("lightning_attn.fused_recurrent@U41/B1/T1/H1/K5/V1/fp32/g-fp32/none/v-ones/s1");
+  EXPECT_NE(line_of(v, "kernels/device/recurrent.cuh", 197), nullptr);
+}
+
+/// Four elements, of which many changes would mend the one that is wrong: a bound is the plainest, and alone.
+TEST(FaultLocationCampaign, InASmallOutputTheOneDecisionThatMendsItIsNamed) {
+  const Verification v = located("rwkv7_log_decay.fused@U66/B1/T4/H1/K1/V1/fp32/g-fp32/none/v-powers/s1");
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_EQ(line_of(v, "kernels/elementwise/each.cuh", 10), &v.lines.front());
+}
+
 TEST(FaultLocationCampaign, OfAReadOfAnotherPlaceTheStatementThatMakesTheAddressIsNamedToo) {
   const Verification v =
       located("lightning_attn.fused_chunk@U39/B1/T1/H1/K65/V1/fp32/g-fp32/none/v-powers/s1/h0");

@@ -119,8 +119,7 @@ class SliceTrace : public PlainTrace {
     made.combines = landing.combines, made.lane = landing.lane;
   }
 
- private:
-  /// Whatever may define a register or memory.
+  /// Whatever may define a register or memory: records are counted by these.
   static bool is_logged(const Signature& signature) {
     const bool writes_value =
         std::any_of(signature.writes.begin(), signature.writes.end(),
@@ -128,6 +127,7 @@ class SliceTrace : public PlainTrace {
     return carries(signature) || signature.flow() == Flow::atomic || writes_value;
   }
 
+ private:
   void fill(const Warp& warp, bool sources) {
     for (SliceProbe* p = probe_; p != last_probe_ && p->record == record_; ++p) {
       if (p->is_source != sources) continue;

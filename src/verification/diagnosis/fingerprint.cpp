@@ -7,7 +7,6 @@
 
 #include "src/base/numerics/counted_work.h"
 
-
 namespace assay {
 namespace {
 
@@ -65,6 +64,9 @@ std::vector<MovedInput> moved_inputs(const TensorMap& inputs) {
   }
   return all;
 }
+
+/// Of a range that is moved, beside what the functions take, in nanoseconds (counted_work.h).
+constexpr double kOfMove = 2'000;
 
 /// Moves ranges of elements of the inputs and halves those that show a difference, until single elements are
 /// left or the time is over.
@@ -177,6 +179,7 @@ bool Search::look_at(size_t i, Range range) {
     for (int64_t flat = range.first; flat < range.last; ++flat) input.open.push_back({flat, flat + 1});
     return true;
   }
+  count_work(1, kOfMove);
   const vm::InputMoves moves = move(input, range);
   const auto is = program_(moves), should = reference_(moves);
   if (!is || !should) return false;
@@ -201,7 +204,7 @@ bool Search::look_at(size_t i, Range range) {
 Fingerprint fingerprint(const TensorMap& inputs, const std::vector<Tensor>& outputs,
                         const MovableFunction& program, const MovableFunction& reference, double seconds) {
   const double start = counted_seconds();
-  const auto late = [&] { return counted_seconds() - start > seconds; };
+  const auto late = [&] { return counted_seconds() - start >= seconds; };
   Search search(inputs, outputs, program, reference);
   Fingerprint result;
   if (!search.begin()) return result;

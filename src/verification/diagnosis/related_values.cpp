@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "src/base/numerics/counted_work.h"
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/slice_derivative.h"
 #include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
@@ -28,8 +30,9 @@ constexpr size_t kMostOfElement = 256;
 constexpr size_t kElementsFitted = 3;
 /// Of a value near an instance, in nanoseconds (counted_work.h).
 constexpr double kOfNear = 150;
-/// log2 of what is tried: some hundred operations, as many statements, five ways.
-constexpr double kChoices = 18;
+/// log2 of what is tried: some hundred operations, as many statements, some values of each, four places,
+/// five ways.
+constexpr double kChoices = 23;
 
 /// How an instance's value changes.
 double change_of(How how, double value, double other) {
@@ -43,6 +46,7 @@ double change_of(How how, double value, double other) {
     case How::divided:
       return other == 0 ? 0 : value * (1 / other - 1);
     case How::instead:
+    case How::lanes:
       return other - value;
   }
   return 0;
@@ -50,88 +54,174 @@ double change_of(How how, double value, double other) {
 constexpr std::array kAllHows = {How::plus, How::minus, How::times, How::divided, How::instead};
 
 /// It is made there, or comes from memory: what a copy holds its source holds too.
-bool is_made(const vm::SliceInstance& i) {
+bool is_made(vm::Flow flow) {
   using vm::Flow;
-  return ptx::is_float(i.type) &&
-         (i.flow == Flow::arithmetic || i.flow == Flow::matrix || i.flow == Flow::select ||
-          i.flow == Flow::load || i.flow == Flow::exchange || i.flow == Flow::conversion);
+  return flow == Flow::arithmetic || flow == Flow::matrix || flow == Flow::select || flow == Flow::load ||
+         flow == Flow::exchange || flow == Flow::conversion;
+}
+bool is_made(const vm::SliceInstance& i) {
+  return ptx::is_float(i.type) && is_made(i.flow);
+}
+
+std::array<uint32_t, 7> thread_of(int32_t launch, const std::array<uint32_t, 3>& block,
+                                  const std::array<uint32_t, 3>& thread) {
+  return {static_cast<uint32_t>(launch), block[0], block[1], block[2], thread[0], thread[1], thread[2]};
 }
 
 }  // namespace
 
 RelatedValues::RelatedValues(const vm::ValueSlice& slice, const ElementSlopes& slopes,
                              const std::vector<double>& lacking, const std::vector<size_t>& statement)
-    : slice_(slice), slopes_(slopes), lacking_(lacking), statement_(statement) {
-  std::map<std::array<uint32_t, 7>, uint32_t> threads;
+    : slice_(slice),
+      slopes_(slopes),
+      lacking_(lacking),
+      statement_(statement),
+      by_operand_(operand_slopes(slice)) {
   for (uint32_t n = 0; n < slice.instances.size(); ++n) {
     const vm::SliceInstance& i = slice.instances[n];
-    const std::array<uint32_t, 7> place{static_cast<uint32_t>(i.launch),
-                                        i.block[0],
-                                        i.block[1],
-                                        i.block[2],
-                                        i.thread[0],
-                                        i.thread[1],
-                                        i.thread[2]};
-    const auto [at, is_new] = threads.try_emplace(place, static_cast<uint32_t>(values_.size()));
+    const auto [at, is_new] =
+        threads_.try_emplace(thread_of(i.launch, i.block, i.thread), static_cast<uint32_t>(values_.size()));
     if (is_new) values_.emplace_back();
     thread_.push_back(at->second);
     if (is_made(i) && statement[n] != SIZE_MAX && std::isfinite(number_of(slice_, n)))
-      values_[at->second].push_back(n);
+      values_[at->second].push_back({i.record, statement[n], number_of(slice_, n), static_cast<int32_t>(n)});
   }
-  for (std::vector<uint32_t>& list : values_)
-    std::stable_sort(list.begin(), list.end(), [&](uint32_t a, uint32_t b) {
-      return slice.instances[a].record < slice.instances[b].record;
-    });
+  for (std::vector<Held>& list : values_)
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Held& a, const Held& b) { return a.record < b.record; });
 }
 
-std::vector<RelatedValues::Near> RelatedValues::near(uint32_t n) const {
-  const std::vector<uint32_t>& all = values_[thread_[n]];
-  const auto record = [&](uint32_t at) { return slice_.instances[at].record; };
-  const auto own = std::lower_bound(all.begin(), all.end(), n,
-                                    [&](uint32_t a, uint32_t b) { return record(a) < record(b); });
-  std::vector<Near> found;
+void RelatedValues::add(
+    const vm::ValuesNear& near, const std::vector<uint32_t>& instances,
+    const std::function<size_t(const vm::ThreadValues&, const vm::HeldValue&)>& statement_of) {
+  const auto by_record = [](const Held& a, const Held& b) { return a.record < b.record; };
+  for (const vm::ThreadValues& thread : near.threads) {
+    const auto known = threads_.find(thread_of(thread.launch, thread.block, thread.thread));
+    if (known == threads_.end()) continue;
+    std::vector<Held>& list = values_[known->second];
+    const size_t own = list.size();
+    for (const vm::HeldValue& value : thread.values) {
+      const auto first = list.begin(), end = first + static_cast<ptrdiff_t>(own);
+      const Held held{value.record, 0, value.number, -1};
+      if (!is_made(value.flow) || !std::isfinite(value.number)) continue;
+      if (std::binary_search(first, end, held, by_record)) continue;
+      list.push_back(held);
+      list.back().statement = statement_of(thread, value);
+    }
+    std::stable_sort(list.begin(), list.end(), by_record);
+  }
+  near_.clear();
+  for (size_t i = 0; i < instances.size(); ++i)
+    if (near.warps[i].mask >> near.lane[i] & 1) warp_[instances[i]] = {near.warps[i], near.lane[i]};
+}
+
+const std::vector<RelatedValues::Near>& RelatedValues::near(uint32_t n) const {
+  const auto [known, is_new] = near_.try_emplace(n);
+  std::vector<Near>& found = known->second;
+  if (!is_new) return found;
+  const std::vector<Held>& all = values_[thread_[n]];
+  const uint32_t now = slice_.instances[n].record;
+  const auto own = std::lower_bound(all.begin(), all.end(), now,
+                                    [](const Held& a, uint32_t record) { return a.record < record; });
+  const auto is_own = [&](const Held& value) {
+    return value.record != now && value.statement == statement_[n];
+  };
   std::set<size_t> seen;
-  const auto walk = [&](auto from, auto to, bool after, size_t most) {
+  const auto walk = [&](auto from, auto to, When when, size_t most) {
     seen.clear();
     for (size_t steps = 0; from != to && steps < kValues && seen.size() < most; ++from, ++steps)
-      if (record(*from) != record(n) && seen.insert(statement_[*from]).second)
-        found.push_back({statement_[*from], after, *from, steps});
+      if (from->record != now && seen.insert(from->statement).second)
+        found.push_back({from->statement, when, from->number, from->instance, steps});
   };
-  walk(std::make_reverse_iterator(own), all.rend(), false, kBefore);
-  walk(own, all.end(), true, kAfter);
+  walk(std::make_reverse_iterator(own), all.rend(), When::before, kBefore);
+  walk(own, all.end(), When::after, kAfter);
+  // What the own statement would find behind a loop, were it there; and before what it stands in now.
+  std::map<size_t, std::pair<const Held*, size_t>> last;  // and how often its statement has run
+  size_t steps = 0;
+  for (auto at = own; at != all.end() && steps < kValues && !is_own(*at); ++at, ++steps) {
+    if (at->record == now || (!last.contains(at->statement) && last.size() == kAfter)) continue;
+    auto& [value, count] = last[at->statement];
+    value = &*at, ++count;
+  }
+  for (const auto& [statement, of] : last)
+    if (of.second > 1)
+      found.push_back({statement, When::last, of.first->number, of.first->instance, kBefore});
+  auto before = std::make_reverse_iterator(own);
+  for (steps = 0; before != all.rend() && steps < kValues && !is_own(*before); ++steps) ++before;
+  if (before != all.rend() && is_own(*before)) walk(before, all.rend(), When::earlier, kAfter);
+  add_beside(n, found);
   count_work(static_cast<double>(found.size() + 1), kOfNear);
   return found;
 }
 
+/// Sums over the lanes whose numbers differ in some neighbouring bits, as shuffles make them.
+void RelatedValues::add_beside(uint32_t n, std::vector<Near>& found) const {
+  const auto known = warp_.find(n);
+  if (known == warp_.end()) return;
+  const OfWarp& warp = known->second;
+  for (uint32_t first = 0; first < 5; ++first)
+    for (uint32_t end = first + 1; end <= 5; ++end) {
+      const uint32_t bits = (1u << end) - (1u << first);
+      double sum = 0;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        if ((lane & ~bits) == (warp.lane & ~bits) && (warp.values.mask >> lane & 1))
+          sum += warp.values.number[lane];
+      found.push_back({bits, When::lanes, sum, -1, 0});
+    }
+}
+
+/// What is changed of an instance: its value, or one operand, for it alone.
+RelatedValues::Taken RelatedValues::taken(uint32_t n, int operand) const {
+  if (operand < 0) return {number_of(slice_, n), 1};
+  const vm::SliceInstance& i = slice_.instances[n];
+  const uint32_t o = i.first_operand + static_cast<uint32_t>(operand);
+  const vm::SliceOperand& from = slice_.operands[o];
+  const bool known = static_cast<uint32_t>(operand) < i.operand_count && !from.other_half &&
+                     i.flow == vm::Flow::arithmetic && i.operand_count > 1 && ptx::is_float(from.type);
+  return known ? Taken{vm::value_of(from.type, from.bits), by_operand_[o]} : Taken{};
+}
+
 /// What would give one wrong element what it lacks.
 std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint32_t>& instances,
-                                                         uint16_t element) const {
+                                                         uint16_t element, int operand) const {
   struct Sum {
     size_t instances = 0, apart = 0;
-    uint32_t maker = 0, user = 0;
+    int32_t maker = -1;
+    uint32_t user = 0;
     std::array<double, kAllHows.size()> by_how{};
   };
-  std::map<std::pair<size_t, bool>, Sum> sums;
+  std::map<std::pair<size_t, When>, Sum> sums;
   size_t count = 0;
   for (const uint32_t n : instances)
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       if (slopes_.element[i] != element) continue;
       if (++count > kMostOfElement) return {};
+      const Taken own = taken(n, operand);
+      if (own.slope == 0) return {};
       for (const Near& other : near(n)) {
-        Sum& sum = sums[{other.statement, other.after}];
+        if (operand >= 0 && other.when == When::lanes) continue;
+        Sum& sum = sums[{other.statement, other.when}];
         ++sum.instances, sum.apart = std::max(sum.apart, other.apart), sum.maker = other.instance,
                          sum.user = n;
         for (size_t how = 0; how < kAllHows.size(); ++how)
-          sum.by_how[how] += slopes_.slope[i] * change_of(kAllHows[how], number_of(slice_, n),
-                                                          number_of(slice_, other.instance));
+          sum.by_how[how] +=
+              slopes_.slope[i] * own.slope * change_of(kAllHows[how], own.number, other.number);
       }
     }
   std::vector<Tried> fit;
   for (const auto& [other, sum] : sums)
-    for (size_t how = 0; how < kAllHows.size(); ++how)
-      if (sum.instances == count &&
-          std::fabs(sum.by_how[how] - lacking_[element]) <= kFits * std::fabs(lacking_[element]))
-        fit.push_back({other.first, other.second, {kAllHows[how], sum.maker, sum.user, sum.apart, ""}});
+    for (size_t how = 0; how < kAllHows.size(); ++how) {
+      const bool of_lanes = other.second == When::lanes;
+      // Behind a loop, or before it, is the same value later; with it added, or as a factor, many fit.
+      const bool whole = of_lanes || other.second == When::last || other.second == When::earlier;
+      const bool fits =
+          std::fabs(sum.by_how[how] - lacking_[element]) <= kFits * std::fabs(lacking_[element]);
+      if (sum.instances != count || !fits || (whole && kAllHows[how] != How::instead)) continue;
+      const How as = of_lanes ? How::lanes : kAllHows[how];
+      const size_t statement = of_lanes ? size_t{1} << std::popcount(other.first) : other.first;
+      fit.push_back(
+          {other.first, other.second, operand, {as, sum.maker, statement, sum.user, sum.apart, ""}});
+    }
   std::stable_sort(fit.begin(), fit.end(),
                    [](const Tried& a, const Tried& b) { return a.related.apart < b.related.apart; });
   return fit;
@@ -143,13 +233,13 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
   std::vector<double> left = lacking_;
   std::set<uint16_t> moved, unknown;
   for (const uint32_t n : instances) {
-    const std::vector<Near> others = near(n);
+    const std::vector<Near>& others = near(n);
     const auto other = std::find_if(others.begin(), others.end(), [&](const Near& o) {
-      return o.statement == tried.statement && o.after == tried.after;
+      return o.statement == tried.statement && o.when == tried.when;
     });
     const bool known = other != others.end();
-    const double change =
-        known ? change_of(tried.related.how, number_of(slice_, n), number_of(slice_, other->instance)) : 0;
+    const Taken own = taken(n, tried.operand);
+    const double change = known ? own.slope * change_of(tried.related.how, own.number, other->number) : 0;
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       left[slopes_.element[i]] -= slopes_.slope[i] * change;
       if (!known || change != 0) (known ? moved : unknown).insert(slopes_.element[i]);
@@ -176,9 +266,10 @@ std::optional<RelatedValue> RelatedValues::find(const std::vector<uint32_t>& ins
   }
   std::stable_sort(wrong.begin(), wrong.end(), [&](uint16_t a, uint16_t b) { return behind[a] < behind[b]; });
   if (wrong.size() > kElementsFitted) wrong.resize(kElementsFitted);
-  for (const uint16_t element : wrong)
-    for (const Tried& tried : fitting(instances, element))
-      if (mends(instances, tried)) return tried.related;
+  for (const int operand : {-1, 0, 1, 2})
+    for (const uint16_t element : wrong)
+      for (const Tried& tried : fitting(instances, element, operand))
+        if (mends(instances, tried)) return tried.related;
   return std::nullopt;
 }
 

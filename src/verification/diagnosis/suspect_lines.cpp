@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -13,7 +14,9 @@
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/explained_line.h"
+#include "src/verification/diagnosis/related_lines.h"
 #include "src/verification/diagnosis/required_values.h"
+#include "src/verification/diagnosis/slice_lines.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/value_numbers.h"
@@ -31,47 +34,16 @@ constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
 constexpr size_t kOfMoves = 2;
-/// Of a slice that would be larger, few elements tell. All of them take so many times the time of these, most
-/// of what they are made of being the same.
-constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 10;
+/// Of a slice that would be larger, few elements tell, or two of each. All of them take so many times the
+/// time of the few, most of what they are made of being the same.
+constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 10,
+                 kFewestElements = 4;
 constexpr double kAllOfFew = 2.5;
 /// A line that so many calls have in them is of a function that many statements share.
 constexpr size_t kShared = 4;
 /// Where a line explains nothing something else of it may still be wrong.
 constexpr double kLeastWorth = 0.3;
 
-/// Behind each instance, producers after consumers: one bit for each input, the last one for all beyond it.
-std::vector<uint64_t> inputs_behind(const vm::ValueSlice& slice) {
-  std::vector<uint64_t> behind(slice.instances.size());
-  for (size_t n = slice.instances.size(); n-- > 0;) {
-    const vm::SliceInstance& i = slice.instances[n];
-    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
-      const vm::SliceOperand& operand = slice.operands[o];
-      if (operand.made_by >= 0) behind[n] |= behind[static_cast<size_t>(operand.made_by)];
-      if (operand.input >= 0) behind[n] |= uint64_t{1} << std::min<int64_t>(operand.input >> 40, 63);
-    }
-  }
-  return behind;
-}
-
-std::string_view operation_of(const vm::ValueSlice& slice, uint32_t n) {
-  const vm::SliceInstance& i = slice.instances[n];
-  return slice.modules[static_cast<size_t>(i.module)]
-      ->functions[static_cast<size_t>(i.function)]
-      .body[static_cast<size_t>(i.instruction)]
-      .opcode;
-}
-/// SliceOperand::input of the element that it takes; -1: none.
-int64_t input_of(const vm::ValueSlice& slice, uint32_t n) {
-  const vm::SliceInstance& i = slice.instances[n];
-  int64_t input = -1;
-  for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
-    if (slice.operands[o].input >= 0) input = slice.operands[o].input;
-  return input;
-}
-
-/// A source line as reached through its calls that were inlined: one in a function that many call is several.
-using Place = std::tuple<std::string, int, std::vector<std::string>>;
 /// Neighbouring lines, as of a statement for the even and one for the odd channels, where none of the two
 /// explains what is lacking: as one line.
 std::vector<Line> pairs_of(const std::vector<Line>& all) {
@@ -121,25 +93,6 @@ bool is_displaced(const Line& line, const WrongElements& behind, const std::vect
   });
 }
 
-std::string sentence_of(const RelatedValue& related, const SourceLocation& maker) {
-  const std::string other = maker.line > 0 ? fmt::format("{}:{}", maker.file, maker.line)
-                                           : fmt::format("PTX line {}", maker.ptx_line);
-  constexpr std::string_view right = "its values make all wrong elements right";
-  switch (related.how) {
-    case RelatedValue::How::plus:
-      return fmt::format("with what {} makes added, {}", other, right);
-    case RelatedValue::How::minus:
-      return fmt::format("less what {} makes, {}", other, right);
-    case RelatedValue::How::times:
-      return fmt::format("with what {} makes as a factor, {}", other, right);
-    case RelatedValue::How::divided:
-      return fmt::format("divided by what {} makes, {}", other, right);
-    case RelatedValue::How::instead:
-      return fmt::format("what {} makes in their place makes all wrong elements right", other);
-  }
-  return "";
-}
-
 /// The statement that says where the line reads.
 std::optional<SuspectLine> addressing(const Line& line, const SourceText& source) {
   const auto& [module, function, instruction] = line.read;
@@ -168,97 +121,18 @@ std::string reason_of(const Line& line) {
                      line.values, one ? "s" : "", 100 * (1 - line.left * line.left));
 }
 
-class Lines {
- public:
-  /// Of copies `mere`: not those that are all that is done with what another line made.
-  Lines(const vm::ValueSlice& slice, const ElementSlopes& slopes, const SourceText& source, bool mere)
-      : slice_(slice), slopes_(slopes), source_(source), of_instance_(slice.instances.size(), SIZE_MAX) {
-    const std::vector<uint64_t> made_of = inputs_behind(slice);
-    for (uint32_t n = 0; n < slice.instances.size(); ++n) {
-      const vm::SliceInstance& i = slice.instances[n];
-      if (!slopes.moves(n) || i.function < 0 || i.instruction < 0 || !carries_value(i.flow)) continue;
-      Line& line = all[of_instance_[n] = line_of(i)];
-      line.nearest = std::min(line.nearest, slopes.nearest[n]);
-      line.computes |= computes(i.flow);
-      line.reads_only &= input_of(slice, n) >= 0;
-      if (i.flow == vm::Flow::load && !std::get<0>(line.read))
-        line.read = {slice.modules[static_cast<size_t>(i.module)].get(), i.function, i.instruction};
-      line.made_of |= made_of[n];
-    }
-    for (uint32_t n = 0; n < slice.instances.size(); ++n)
-      if (of_instance_[n] != SIZE_MAX && (!mere || !is_mere(n))) all[of_instance_[n]].instances.push_back(n);
-  }
-
-  std::vector<Line> all;
-  std::map<size_t, std::set<size_t>> assigned;  ///< of a line those that merely copy what it makes
-  const std::vector<size_t>& of_instance() const { return of_instance_; }
-  const std::map<Site, size_t>& of_site() const { return of_site_; }
-
- private:
-  static bool carries_value(vm::Flow flow) {
-    using vm::Flow;
-    return flow != Flow::integer && flow != Flow::comparison && flow != Flow::address && flow != Flow::vote;
-  }
-  static bool computes(vm::Flow flow) {
-    return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::select ||
-           flow == vm::Flow::atomic;
-  }
-  int32_t copied(uint32_t n) const {
-    const vm::SliceInstance& i = slice_.instances[n];
-    return computes(i.flow) || i.operand_count != 1 ? -1 : slice_.operands[i.first_operand].made_by;
-  }
-  /// Made on another line of the source, for nothing else; or on this one, where it stands already.
-  bool is_mere(uint32_t n) {
-    const size_t own = of_instance_[n];
-    const int32_t first = copied(n);
-    for (int32_t made = first; made >= 0; made = copied(static_cast<uint32_t>(made))) {
-      const size_t maker = of_instance_[static_cast<size_t>(made)];
-      if (maker == SIZE_MAX || !slopes_.alike(n, static_cast<size_t>(made))) return false;
-      if (maker != own && !all[maker].of_compiler) {
-        assigned[of_instance_[static_cast<size_t>(first)]].insert(own);
-        return true;
-      }
-      if (maker == own && computes(slice_.instances[static_cast<size_t>(made)].flow)) return true;
-    }
-    return false;
-  }
-  size_t line_of(const vm::SliceInstance& i) {
-    const auto& module = slice_.modules[static_cast<size_t>(i.module)];
-    const Site site{module.get(), i.function, i.instruction};
-    const auto [known, is_new_site] = of_site_.try_emplace(site, all.size());
-    if (!is_new_site) return known->second;
-    const SourceLocation where =
-        locations_.try_emplace(module.get(), *module).first->second.of(i.function, i.instruction);
-    const Place place{where.line > 0 ? where.file : "", where.line > 0 ? where.line : where.ptx_line,
-                      where.frames};
-    const auto [at, is_new] = of_place_.try_emplace(place, all.size());
-    if (is_new) {
-      all.emplace_back();
-      all.back().at = link_of(*module, i.function, i.instruction, source_);
-    }
-    all[at->second].of_compiler =
-        where.line == 0 &&
-        module->functions[static_cast<size_t>(i.function)].body[static_cast<size_t>(i.instruction)].line >= 0;
-    return known->second = at->second;
-  }
-
-  const vm::ValueSlice& slice_;
-  const ElementSlopes& slopes_;
-  const SourceText& source_;
-  std::map<const ptx::Module*, Locations> locations_;
-  std::map<Site, size_t> of_site_;
-  std::map<Place, size_t> of_place_;
-  std::vector<size_t> of_instance_;  ///< SIZE_MAX: of none
-};
-
 /// Places in other files that a line was inlined into, the nearest first.
 std::vector<std::string> calls_of(const SourceLocation& where) {
   const auto own = [&](const std::string& frame) { return frame.starts_with(where.file + ":"); };
   return {std::find_if_not(where.frames.begin(), where.frames.end(), own), where.frames.end()};
 }
 
+bool is_assignment(const std::string& text) {
+  return text.find('=') != std::string::npos && text.find('(') == std::string::npos;
+}
+
 /// Right behind the line an assignment of what it makes: what would make more of it may be lacking there.
-std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
+std::optional<SuspectLine> assignment_of(const Line* line, const SliceLines& lines) {
   constexpr int kBehind = 2;
   const auto known = lines.assigned.find(static_cast<size_t>(line - lines.all.data()));
   if (known == lines.assigned.end()) return std::nullopt;
@@ -267,11 +141,32 @@ std::optional<SuspectLine> assignment_of(const Line* line, const Lines& lines) {
     const int behind = copy.where.line - line->at.where.line;
     const bool same_function = copy.where.file == line->at.where.file && behind > 0 && behind <= kBehind &&
                                copy.where.frames.size() == line->at.where.frames.size();
-    const bool assigns = copy.text.find('=') != std::string::npos && copy.text.find('(') == std::string::npos;
-    if (same_function && assigns)
+    if (same_function && is_assignment(copy.text))
       return SuspectLine{copy, fmt::format("it only passes on what line {} makes", line->at.where.line)};
   }
   return std::nullopt;
+}
+
+/// The last assignment that only passes on what the line makes.
+std::optional<SuspectLine> passing_on(const Line* line, const SliceLines& lines) {
+  std::vector<size_t> open{static_cast<size_t>(line - lines.all.data())};
+  std::set<size_t> seen(open.begin(), open.end());
+  const Line* last = nullptr;
+  while (!open.empty()) {
+    const auto known = lines.assigned.find(open.back());
+    open.pop_back();
+    if (known == lines.assigned.end()) continue;
+    for (const size_t at : known->second) {
+      if (!seen.insert(at).second) continue;
+      open.push_back(at);
+      const Line& copy = lines.all[at];
+      if (is_assignment(copy.at.text) && copy.at.where.file == line->at.where.file &&
+          (!last || copy.nearest < last->nearest))
+        last = &copy;
+    }
+  }
+  if (!last) return std::nullopt;
+  return SuspectLine{last->at, fmt::format("it only passes on what line {} makes", line->at.where.line)};
 }
 
 /// In how many slices instructions stand.
@@ -307,54 +202,6 @@ class SiteCounts {
   std::vector<Behind> behind_;
 };
 
-/// Between an instance and a value that it is made of and that should be there in its place: what first makes
-/// something else of it.
-std::optional<uint32_t> between(const vm::ValueSlice& slice, uint32_t user, uint32_t maker) {
-  constexpr size_t kMostFollowed = 4096;
-  std::map<uint32_t, uint32_t> taken_by{{user, user}};
-  std::vector<uint32_t> open{user};
-  for (size_t next = 0; next < open.size() && next < kMostFollowed && !taken_by.contains(maker); ++next) {
-    const vm::SliceInstance& i = slice.instances[open[next]];
-    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
-      if (const auto made = static_cast<uint32_t>(slice.operands[o].made_by);
-          slice.operands[o].made_by >= 0 && taken_by.try_emplace(made, open[next]).second)
-        open.push_back(made);
-  }
-  if (user == maker || !taken_by.contains(maker)) return std::nullopt;
-  for (uint32_t at = taken_by.at(maker); at != user; at = taken_by.at(at))
-    if (slice.instances[at].flow == vm::Flow::arithmetic || slice.instances[at].flow == vm::Flow::matrix)
-      return at;
-  return std::nullopt;
-}
-
-/// Of lines that can explain what is lacking: is it another value that their threads hold?
-template <class Late>
-void relate(Lines& lines, const WrongElements& behind, Late late) {
-  std::map<std::pair<size_t, std::string_view>, size_t> known;
-  std::vector<size_t> statements;
-  for (uint32_t n = 0; n < behind.slice.instances.size(); ++n) {
-    const size_t line = lines.of_instance()[n];
-    statements.push_back(
-        line == SIZE_MAX
-            ? SIZE_MAX
-            : known.try_emplace({line, operation_of(behind.slice, n)}, known.size()).first->second);
-  }
-  const RelatedValues values(behind.slice, behind.slopes, behind.lacking, statements);
-  for (Line& line : lines.all) {
-    if (line.left >= kLeftWhereExplained || line.factor != 0 || line.of_compiler || late()) continue;
-    std::map<size_t, std::vector<uint32_t>> by_statement;
-    for (const uint32_t n : line.instances) by_statement[statements[n]].push_back(n);
-    for (const auto& [statement, instances] : by_statement) {
-      std::optional<RelatedValue> found = values.find(instances);
-      if (!found || (line.related && line.related->apart <= found->apart)) continue;
-      if (found->how == RelatedValue::How::instead)
-        line.superfluous = between(behind.slice, found->user, found->maker);
-      found->sentence = sentence_of(*found, lines.all[lines.of_instance()[found->maker]].at.where);
-      line.related = std::move(found);
-    }
-  }
-}
-
 /// Of all elements, or of the first few where that would be too large or take too long.
 vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
                         const std::vector<JudgedElement>& elements, double seconds) {
@@ -369,7 +216,8 @@ vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const v
   const double start = counted_seconds();
   vm::ValueSlice few = of_first(std::min(kFewElements, elements.size()));
   const double taken = counted_seconds() - start;
-  if (few.instances.empty() || elements.size() <= kFewElements || kAllOfFew * taken > seconds) return few;
+  if (few.instances.empty()) return of_first(std::min(kFewestElements, elements.size()));
+  if (elements.size() <= kFewElements || kAllOfFew * taken > seconds) return few;
   vm::ValueSlice all = of_first(elements.size());
   return all.instances.empty() ? few : all;
 }
@@ -382,7 +230,7 @@ double worth_of(const Line& line, size_t wrong) {
 }
 
 /// Lines that say something, the likeliest first.
-std::vector<const Line*> likeliest_first(const Lines& lines, bool plain) {
+std::vector<const Line*> likeliest_first(const SliceLines& lines, bool plain) {
   std::vector<const Line*> order;
   for (const Line& line : lines.all) {
     // As many changes as wrong elements: any values that reach them would do.
@@ -402,7 +250,7 @@ std::vector<const Line*> likeliest_first(const Lines& lines, bool plain) {
 }
 
 /// `order`, once each, as far as lines are named.
-void name_lines(const std::vector<const Line*>& order, const Lines& lines, const SourceText& source,
+void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, const SourceText& source,
                 SuspectLines& result) {
   std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
   for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
@@ -424,7 +272,12 @@ void name_lines(const std::vector<const Line*>& order, const Lines& lines, const
     suspects.push_back({line->at, reason_of(*line)});
     if (suspects.size() == 1)
       if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
-    if (line->related) result.related.push_back({line->at, reason_of(*line)});
+    if (line->related) {
+      result.related.push_back({line->at, reason_of(*line)});
+      // What is lacking may be lacking where it is passed on.
+      if (result.passed_on.empty())
+        if (auto copy = passing_on(line, lines)) result.passed_on.push_back(std::move(*copy));
+    }
     if (line->related && line->superfluous && result.superfluous.empty())
       if (const size_t at = lines.of_instance()[*line->superfluous];
           at != SIZE_MAX && !lines.all[at].of_compiler)
@@ -464,14 +317,14 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       slopes_of(slice, weights, [&](size_t element, size_t instance) { counts.add(element, instance); });
   result.behind = counts.all();
   const bool plain = values == Values::telling;
-  Lines lines(slice, slopes, source, plain);
+  SliceLines lines(slice, slopes, source, plain);
   const std::vector<uint32_t> numbers = value_numbers(slice);
   const WrongElements behind{slice, slopes, lacking, numbers};
   for (Line& line : lines.all)
     if (!late()) behind.explain(line);
   for (const auto& [site, line] : lines.of_site())
     result.behind[site].worth = worth_of(lines.all[line], wrong);
-  relate(lines, behind, late);
+  relate(lines, behind, source, {program, inputs, machine}, late);
   for (Line& pair : pairs_of(lines.all)) {
     behind.explain(pair);
     if (pair.left < kLeftWhereExplained) lines.all.push_back(std::move(pair));

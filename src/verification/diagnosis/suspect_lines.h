@@ -33,6 +33,7 @@ struct Behind {
 struct SuspectLines {
   std::vector<SuspectLine> likeliest;    ///< eight
   std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
@@ -33,8 +34,9 @@ constexpr double kOfFingerprint = 2, kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRe
 constexpr double kMostlyRepaired = 0.5;
 /// Of what mends all: a slip in the source would be no more. What is less plain may only undo it.
 constexpr int kDecision = 1, kPlain = 2;
-/// In so small an output many changes mend what is wrong.
-constexpr size_t kFewElements = 8;
+/// In so small an output many changes mend what is wrong; decisions of so few lines say something all the
+/// same.
+constexpr size_t kFewElements = 8, kFewLines = 2;
 constexpr std::string_view kAllRight = "all elements are right";
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
@@ -80,9 +82,13 @@ struct RepairedLines {
 
 RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& suspects, size_t elements) {
   RepairedLines lines;
+  std::set<std::string> decisive;  // lines of which a decision mends all
+  for (const Repair& repair : repairs)
+    if (repair.left == 0 && repair.simplicity <= kDecision) decisive.insert(place_of(repair.at.where));
   for (const Repair& repair : repairs) {
     if (repair.at.where.line == 0 && !repair.at.where.file.empty()) continue;  // the compiler's own
-    const bool surprising = elements > kFewElements || repair.simplicity == 0;
+    const bool surprising = elements > kFewElements || repair.simplicity == 0 ||
+                            (repair.simplicity <= kDecision && decisive.size() <= kFewLines);
     if (repair.left == 0 && surprising) {
       lines.plainest = std::min(lines.plainest, repair.simplicity);
       lines.whole.push_back({repair.at, fmt::format("with {} {}", repair.change, kAllRight)});
@@ -189,6 +195,7 @@ struct Located {
   RepairedLines repaired;
   std::vector<SuspectLine> suspects;
   std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;    ///< of them: the right values are elsewhere, or at another step
   std::vector<SuspectLine> addressed;    ///< what says where the first of these reads
@@ -204,6 +211,7 @@ Located located(const TellingCase& told, const vm::MachineOptions& machine, doub
   return {in_words(repairs, suspects, told.judged_elements()),
           suspects.likeliest,
           suspects.related,
+          suspects.passed_on,
           suspects.superfluous,
           suspects.displaced,
           suspects.addressed,
@@ -250,6 +258,7 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
   Located found{in_words(repairs, suspects, plain->judged_elements()),
                 suspects.likeliest,
                 suspects.related,
+                suspects.passed_on,
                 suspects.superfluous,
                 suspects.displaced,
                 suspects.addressed,
@@ -262,8 +271,9 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &found.related, &found.superfluous, &found.displaced, &found.addressed,
-        &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided, &repaired.made}) {
+       {&found.suspects, &found.related, &found.passed_on, &found.superfluous, &found.displaced,
+        &found.addressed, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided,
+        &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
@@ -340,15 +350,17 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }
   v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects);
-  const bool decided =
-      std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX) <= kDecision;
+  const int plainest = std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX);
+  const bool decided = plainest <= kDecision;
+  const size_t place = plainest <= kPlain ? 1 : 0;  // behind what was tried and mends all
   const Located* const both[] = {plain ? &*plain : nullptr, &optimised};
   for (const Located* of : both) {
     if (!of || (of->related.empty() && of->displaced.empty())) continue;
     const SuspectLine& line = of->related.empty() ? of->displaced.front() : of->related.front();
-    put_at(line, decided ? 1 : 0, v.lines);
-    if (!of->related.empty() && !of->superfluous.empty())
-      put_at(of->superfluous.front(), decided ? 1 : 0, v.lines);
+    const size_t at = of->related.empty() ? (decided ? 1 : 0) : place;
+    put_at(line, at, v.lines);
+    if (!of->related.empty() && !of->passed_on.empty()) put_at(of->passed_on.front(), at + 1, v.lines);
+    if (!of->related.empty() && !of->superfluous.empty()) put_at(of->superfluous.front(), at, v.lines);
     if (!of->addressed.empty() && same_place(line, of->displaced.front()))
       put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
   }

@@ -28,8 +28,9 @@ struct VerifyOptions {
   bool statistics = false;  ///< also the distribution of each output's errors (Verification::statistics)
   bool diagnose = true;     ///< walk back from a non-finite output element (on the machine) and name causes
   OriginOptions origin;     ///< of that walk
-  /// At most so long, by counted work (src/base/numerics/counted_work.h), values beyond their bounds are compared with what mutated meanings of the operator
-  /// would give (src/verification/diagnosis/meaning.h); 0: not at all.
+  /// At most so long, by counted work (src/base/numerics/counted_work.h), values beyond their bounds are
+  /// compared with what mutated meanings of the operator would give
+  /// (src/verification/diagnosis/meaning.h); 0: not at all.
   double meaning_seconds = 10;
   /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output
   /// and index, or, with `first`, the one whose origin was executed first.

@@ -1,0 +1,168 @@
+#include "src/verification/diagnosis/related_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace assay {
+namespace {
+
+/// One instruction of so many alike, as the last of a sum, may be meant alone.
+constexpr size_t kMostAlike = 8;
+
+std::string sentence_of(const RelatedValue& related, const SourceLocation& maker) {
+  const std::string other = maker.line > 0 ? fmt::format("{}:{}", maker.file, maker.line)
+                                           : fmt::format("PTX line {}", maker.ptx_line);
+  constexpr std::string_view right = "its values make all wrong elements right";
+  switch (related.how) {
+    case RelatedValue::How::plus:
+      return fmt::format("with what {} makes added, {}", other, right);
+    case RelatedValue::How::minus:
+      return fmt::format("less what {} makes, {}", other, right);
+    case RelatedValue::How::times:
+      return fmt::format("with what {} makes as a factor, {}", other, right);
+    case RelatedValue::How::divided:
+      return fmt::format("divided by what {} makes, {}", other, right);
+    case RelatedValue::How::instead:
+      return fmt::format("what {} makes in their place makes all wrong elements right", other);
+    case RelatedValue::How::lanes:
+      return fmt::format("summed over {} lanes, {}", related.statement, right);
+  }
+  return "";
+}
+
+bool may_be_related(const ExplainedLine& line) {
+  return line.left < kLeftWhereExplained && line.factor == 0 && !line.of_compiler;
+}
+
+/// Between an instance and a value that it is made of and that should be there in its place: what first makes
+/// something else of it.
+std::optional<uint32_t> between(const vm::ValueSlice& slice, uint32_t user, uint32_t maker) {
+  constexpr size_t kMostFollowed = 4096;
+  std::map<uint32_t, uint32_t> taken_by{{user, user}};
+  std::vector<uint32_t> open{user};
+  for (size_t next = 0; next < open.size() && next < kMostFollowed && !taken_by.contains(maker); ++next) {
+    const vm::SliceInstance& i = slice.instances[open[next]];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (const auto made = static_cast<uint32_t>(slice.operands[o].made_by);
+          slice.operands[o].made_by >= 0 && taken_by.try_emplace(made, open[next]).second)
+        open.push_back(made);
+  }
+  if (user == maker || !taken_by.contains(maker)) return std::nullopt;
+  for (uint32_t at = taken_by.at(maker); at != user; at = taken_by.at(at))
+    if (slice.instances[at].flow == vm::Flow::arithmetic || slice.instances[at].flow == vm::Flow::matrix)
+      return at;
+  return std::nullopt;
+}
+
+/// Operations of lines, by number: of instances, and of instructions that no output is made of.
+class Statements {
+ public:
+  Statements(const vm::ValueSlice& slice, const SliceLines& lines, const SourceText& source)
+      : lines_(lines), source_(source) {
+    for (uint32_t n = 0; n < slice.instances.size(); ++n) {
+      const size_t line = lines.of_instance()[n];
+      of_instance.push_back(line == SIZE_MAX ? SIZE_MAX : of_line(line, operation_of(slice, n)));
+    }
+  }
+  size_t of(const vm::ThreadValues& thread, const vm::HeldValue& value) {
+    const Site site{thread.module.get(), value.function, value.instruction};
+    const auto [known, is_new] = of_site_.try_emplace(site);
+    if (!is_new) return known->second;
+    const auto line = lines_.of_site().find(site);
+    const std::string_view operation = thread.module->functions[static_cast<size_t>(value.function)]
+                                           .body[static_cast<size_t>(value.instruction)]
+                                           .opcode;
+    if (line != lines_.of_site().end()) return known->second = of_line(line->second, operation);
+    made_at.push_back(link_of(*thread.module, value.function, value.instruction, source_).where);
+    return known->second = made_at.size() - 1;
+  }
+
+  std::vector<size_t> of_instance;      ///< SIZE_MAX: of none
+  std::vector<SourceLocation> made_at;  ///< by statement
+
+ private:
+  size_t of_line(size_t line, std::string_view operation) {
+    const auto [known, is_new] = known_.try_emplace({line, operation}, made_at.size());
+    if (is_new) made_at.push_back(lines_.all[line].at.where);
+    return known->second;
+  }
+
+  const SliceLines& lines_;
+  const SourceText& source_;
+  std::map<std::pair<size_t, std::string_view>, size_t> known_;
+  std::map<Site, size_t> of_site_;
+};
+
+/// Lines that can explain what is lacking: is it another value that their threads hold? True: of one it is.
+bool relate(SliceLines& lines, const WrongElements& behind, const RelatedValues& values,
+            const Statements& statements, const std::function<bool()>& late) {
+  bool any = false;
+  for (ExplainedLine& line : lines.all) {
+    if (!may_be_related(line) || late()) continue;
+    std::map<size_t, std::vector<uint32_t>> by_statement;
+    std::map<Site, std::vector<uint32_t>> by_site;
+    for (const uint32_t n : line.instances) {
+      const vm::SliceInstance& i = behind.slice.instances[n];
+      by_statement[statements.of_instance[n]].push_back(n);
+      by_site[{behind.slice.modules[static_cast<size_t>(i.module)].get(), i.function, i.instruction}]
+          .push_back(n);
+    }
+    std::vector<std::vector<uint32_t>> groups;
+    for (auto& [statement, instances] : by_statement) groups.push_back(std::move(instances));
+    // One instruction of several alike, as the last of a sum; of many, as in a loop unrolled, none is meant.
+    if (by_site.size() > by_statement.size() && by_site.size() <= kMostAlike)
+      for (auto& [site, instances] : by_site) groups.push_back(std::move(instances));
+    for (const std::vector<uint32_t>& instances : groups) {
+      std::optional<RelatedValue> found = values.find(instances);
+      if (!found || (line.related && line.related->apart <= found->apart)) continue;
+      if (found->how == RelatedValue::How::instead && found->maker >= 0)
+        line.superfluous = between(behind.slice, found->user, static_cast<uint32_t>(found->maker));
+      const bool is_lanes = found->how == RelatedValue::How::lanes;
+      found->sentence = sentence_of(*found, is_lanes ? line.at.where : statements.made_at[found->statement]);
+      line.related = std::move(found), any = true;
+    }
+  }
+  return any;
+}
+
+/// What the threads of instances make around them.
+vm::ValuesNear values_near(const vm::ValueSlice& slice, const std::vector<uint32_t>& instances,
+                           const RanProgram& ran) {
+  constexpr uint32_t kApart = 3'000;
+  constexpr size_t kMost = 3'000'000;
+  std::vector<vm::ThreadMoment> moments;
+  for (const uint32_t n : instances) {
+    const vm::SliceInstance& i = slice.instances[n];
+    moments.push_back({i.launch, i.block, i.thread, i.record});
+  }
+  if (moments.empty()) return {};
+  return vm::values_near(ran.program, ran.inputs, ran.machine, moments, kApart, kMost);
+}
+
+}  // namespace
+
+void relate(SliceLines& lines, const WrongElements& behind, const SourceText& source, const RanProgram& ran,
+            const std::function<bool()>& late) {
+  constexpr size_t kMostOfLine = 2'000;
+  Statements statements(behind.slice, lines, source);
+  RelatedValues values(behind.slice, behind.slopes, behind.lacking, statements.of_instance);
+  if (relate(lines, behind, values, statements, late) || late()) return;
+  std::vector<uint32_t> instances;
+  for (const ExplainedLine& line : lines.all)
+    if (may_be_related(line) && line.instances.size() <= kMostOfLine)
+      instances.insert(instances.end(), line.instances.begin(), line.instances.end());
+  const vm::ValuesNear beside = values_near(behind.slice, instances, ran);
+  if (beside.threads.empty()) return;
+  values.add(beside, instances, [&](const vm::ThreadValues& thread, const vm::HeldValue& value) {
+    return statements.of(thread, value);
+  });
+  relate(lines, behind, values, statements, late);
+}
+
+}  // namespace assay

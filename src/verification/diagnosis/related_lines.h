@@ -1,0 +1,25 @@
+// Of lines that can explain what is lacking those of which it is another value that their threads hold.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "src/base/program/program.h"
+#include "src/base/tensor/tensor.h"
+#include "src/base/vm/machine.h"
+#include "src/verification/diagnosis/slice_lines.h"
+
+namespace assay {
+
+struct RanProgram {
+  const Program& program;
+  const TensorMap& inputs;
+  const vm::MachineOptions& machine;
+};
+
+/// Sets ExplainedLine::related and superfluous. Looks among what the outputs are made of, and where that is
+/// none among all that the lines' threads make around them: what is exchanged with another statement, or left
+/// out, has no part in any output. Ends where `late` says so.
+void relate(SliceLines&, const WrongElements&, const SourceText&, const RanProgram&,
+            const std::function<bool()>& late);
+
+}  // namespace assay
