@@ -44,6 +44,9 @@ struct CaseLayout {
   }
 };
 
+/// Of the GPU that blocks are dealt for, an H200.
+inline constexpr int64_t multiprocessors = 132;
+
 /// Value channels per block of the state scan. Bits do not depend on them: narrow blocks where wide ones are
 /// not there, or leave multiprocessors idle.
 inline int scan_columns(const ResolvedCase& c, const CaseLayout& layout) {
@@ -51,7 +54,7 @@ inline int scan_columns(const ResolvedCase& c, const CaseLayout& layout) {
                      : c.dtype == Dtype::fp16 ? SCAN_WIDTHS(Fp16)
                                               : SCAN_WIDTHS(Fp32);
   if (!(widths & 64)) return 32;
-  const bool idle = layout.sizes.V > 32 && layout.scan_blocks(64) < 132;
+  const bool idle = layout.sizes.V > 32 && layout.scan_blocks(64) < multiprocessors;
   return (widths & 32) && idle ? 32 : 64;
 }
 

@@ -24,23 +24,23 @@
                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 
-// For gradients: S at chunk starts again, and D = dL/dS at chunk ends with dinitial_state, `Reversed` being
-// the pass backward. Arguments as in ../gla/chunk_backward.cu.
-#define CHUNK_SCAN_KERNELS(operation, Reversed, columns)                                                \
-  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_states_##columns(              \
-      const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,  \
-      StateOf<ELEMENT>::Type::Bits* states, const i64* sequences, int heads, int key_channels,          \
-      int value_channels, int vector) {                                                                 \
-    chunk_state<ELEMENT, GATE, columns, Forward>(                                                       \
-        k, v, g, initial_state, nullptr, PlainStates<ELEMENT, NeighbourKeys>{states}, sequences, 1.0f,  \
-        Shape{heads, key_channels, value_channels, vector != 0});                                       \
-  }                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_adjoints_##columns(            \
-      const ELEMENT::Bits* q, const ELEMENT::Bits* d_o, const GATE::Bits* g, const float* dfinal_state, \
-      float* dinitial_state, char* adjoint_operands, StateOf<ELEMENT>::Type::Bits* adjoints,            \
-      const i64* sequences, float scale, int heads, int key_channels, int value_channels, int vector) { \
-    chunk_state<ELEMENT, GATE, columns, Reversed>(                                                      \
-        q, d_o, g, dfinal_state, dinitial_state,                                                        \
-        BothStates<ELEMENT, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,           \
-        Shape{heads, key_channels, value_channels, vector != 0});                                       \
+// For gradients: S at chunk starts again (scan 0), and D = dL/dS at chunk ends with dinitial_state (scan 1),
+// `Reversed` being the pass backward; blocks of y begin with scan `first`. Arguments as in
+// ../gla/chunk_backward.cu.
+#define CHUNK_SCAN_KERNEL(operation, Reversed, columns)                                                    \
+  extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_scans_##columns(                  \
+      const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,     \
+      StateOf<ELEMENT>::Type::Bits* states, const ELEMENT::Bits* q, const ELEMENT::Bits* d_o,              \
+      const float* dfinal_state, float* dinitial_state, char* adjoint_operands,                            \
+      StateOf<ELEMENT>::Type::Bits* adjoints, const i64* sequences, float scale, int heads,                \
+      int key_channels, int value_channels, int vector, int first) {                                       \
+    const Shape shape{heads, key_channels, value_channels, vector != 0};                                   \
+    if (first + int(blockIdx.y) == 0)                                                                      \
+      chunk_state<ELEMENT, GATE, columns, Forward>(k, v, g, initial_state, nullptr,                        \
+                                                   PlainStates<ELEMENT, NeighbourKeys>{states}, sequences, \
+                                                   1.0f, shape);                                           \
+    else                                                                                                   \
+      chunk_state<ELEMENT, GATE, columns, Reversed>(                                                       \
+          q, d_o, g, dfinal_state, dinitial_state,                                                         \
+          BothStates<ELEMENT, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale, shape);    \
   }

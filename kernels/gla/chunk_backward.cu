@@ -1,14 +1,15 @@
-// gla.chunk, backward, in chunks of 64 tokens on tensor cores, four launches: gla_chunk_states_C (S at chunk
-// starts, C value channels per block), gla_chunk_adjoints_C (D = dL/dS at chunk ends and dinitial_state, last
-// chunk first), gla_chunk_values (dv), gla_chunk_keys (dq, dk, dg). Built once per pair of formats:
+// gla.chunk, backward, in chunks of 64 tokens on tensor cores, three launches or four: gla_chunk_scans_C (S
+// at chunk starts; D = dL/dS at chunk ends and dinitial_state, last chunk first; C value channels per block),
+// both side by side or one after the other, gla_chunk_values (dv), gla_chunk_keys (dq, dk, dg). Built once
+// per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv) -DGATE=Bf16|Fp16|Fp32 (g, dg).
 //   q, k, g, dq, dk, dg [token, H, K]; v, do, dv [token, H, V]; g null: no decay (and then dg is null)
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
 //   workspaces: states, adjoints [chunk][H][V][K] of bf16 (fp16, fp32: fp32), V and K padded to multiples of
 //   16; adjoint_operands [chunk][H][ceil(V/16)][ceil(K/16)] blocks of 16 x 16, as `states` in chunk.cu
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
-// Grids (x): scans N H ceil(K/64) ceil(V/C), values chunks H, keys chunks H ceil(K/64); 128 threads; C as
-// there. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
+// Grids: scans (N H ceil(K/64) ceil(V/C), 1 or 2), values chunks H, keys chunks H ceil(K/64); 128 threads; C
+// as there. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
 #include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
@@ -17,8 +18,8 @@ using Element = ELEMENT;
 using Decay = GATE;
 using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns) CHUNK_SCAN_KERNELS(gla, Backward, columns)
-FOR_EACH_SCAN_WIDTH(SCAN_KERNELS)
+#define SCAN_KERNEL(columns) CHUNK_SCAN_KERNEL(gla, Backward, columns)
+FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gla_chunk_values(const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o,

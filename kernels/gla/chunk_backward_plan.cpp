@@ -30,21 +30,30 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
   }
   const auto scale = Argument::rounded(c.scale);
   const auto launch = [&](const std::string& function, int64_t grid, uint32_t shared,
-                          std::initializer_list<std::vector<Argument>> arguments) {
+                          std::initializer_list<std::vector<Argument>> arguments) -> Launch& {
     std::vector<Argument> all = joined(arguments);
     for (const int64_t size : {s.H, s.K, s.V, int64_t{s.K % 8 == 0 && s.V % 8 == 0}})
       all.emplace_back(static_cast<int32_t>(size));
-    gated::add_launch(plan, plan.modules.back().name, fmt::format("{}_chunk_{}", kernel.folder, function),
-                      grid, std::move(all), shared);
+    return gated::add_launch(plan, plan.modules.back().name,
+                             fmt::format("{}_chunk_{}", kernel.folder, function), grid, std::move(all),
+                             shared);
   };
   const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0},
       q = input(kernel.query), k = input("k"), v = input("v"), g = input(kernel.gate), d_o = input("do");
-  if (blocks > 0)
-    launch(fmt::format("states_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
-           {{k, v, g, input("initial_state"), states, of_sequences}});
-  launch(fmt::format("adjoints_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
-         {{q, d_o, g, input("dfinal_state"), gradient("initial_state"), adjoint_operands, adjoints,
-           of_sequences, scale}});
+  const auto scans = [&](int32_t first, uint32_t count) {
+    Launch& added = launch(fmt::format("scans_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
+                           {{k, v, g, input("initial_state"), states, q, d_o, input("dfinal_state"),
+                             gradient("initial_state"), adjoint_operands, adjoints, of_sequences, scale}});
+    added.arguments.emplace_back(first);
+    added.grid[1] = count;
+  };
+  // One alone leaves multiprocessors idle: side by side (where it does not, both together are slower).
+  if (blocks > 0 && layout.scan_blocks(wide) <= channel::multiprocessors) {
+    scans(0, 2);
+  } else {
+    if (blocks > 0) scans(0, 1);
+    scans(1, 1);
+  }
   if (blocks == 0) return;
   launch("values", blocks, layout.output_shared(),
          {{q, k, d_o, g}, bonus, {adjoint_operands, gradient("v"), of_chunks, scale}});

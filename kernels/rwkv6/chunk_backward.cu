@@ -1,6 +1,6 @@
 // rwkv6.chunk, backward: the launches of gla.chunk (../gla/chunk_backward.cu) with an exclusive readout, then
-// the sum of du over chunks: rwkv6_chunk_states_C, rwkv6_chunk_adjoints_C, rwkv6_chunk_values,
-// rwkv6_chunk_keys, rwkv6_bonus_total (bonus_total.cuh). Built once per pair of formats:
+// the sum of du over chunks: rwkv6_chunk_scans_C, rwkv6_chunk_values, rwkv6_chunk_keys, rwkv6_bonus_total
+// (bonus_total.cuh). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, do, dr, dk, dv, du) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, k, w, dr, dk, dw [token, H, K]; v, do, dv [token, H, V]; u, du [H, K]
 //   bonus_sums: workspace [chunk][H][K] fp32; all else, grids and `vector` as there
@@ -13,8 +13,8 @@ using Element = ELEMENT;
 using Decay = GATE;
 using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns) CHUNK_SCAN_KERNELS(rwkv6, ExclusiveBackward, columns)
-FOR_EACH_SCAN_WIDTH(SCAN_KERNELS)
+#define SCAN_KERNEL(columns) CHUNK_SCAN_KERNEL(rwkv6, ExclusiveBackward, columns)
+FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     rwkv6_chunk_values(const Element::Bits* r, const Element::Bits* k, const Element::Bits* d_o,

@@ -48,7 +48,7 @@ TEST(CaseLayout, ModulesHoldTheWidthsAndCapacitiesThatAreAskedFor) {
              std::string::npos;
     };
     EXPECT_TRUE(holds("chunk", fmt::format("gla_chunk_state_{}", width))) << token_of(c.case_);
-    EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_adjoints_{}", width))) << token_of(c.case_);
+    EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_scans_{}", width))) << token_of(c.case_);
     EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", device::fused_capacity(c.sizes.K))))
         << token_of(c.case_);
     EXPECT_TRUE(

@@ -1,4 +1,4 @@
-// Defects of gla's gradients: each is found in the gradient that it reaches.
+// Gradients of gla: where their scans run, and defects, each found in the gradient that it reaches.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,6 +29,29 @@ TEST(GlaGradientDefects, AreFoundInTheGradientsTheyReach) {
     Case clean = broken;
     clean.kernel = clean.kernel.substr(0, clean.kernel.find('@'));
     expect_within_bound(clean);
+  }
+}
+
+/// How many scans each launch of one has.
+std::vector<uint32_t> scans_of(const Case& c) {
+  const Kernel& kernel = find_kernel(c.kernel);
+  const Operator& op = find_operator(kernel.operator_name);
+  std::vector<uint32_t> counts;
+  for (const Launch& launch : kernel.plan(resolve_unchecked(c, op), draw_inputs(c, op)).launches)
+    if (launch.function.find("_chunk_scans_") != std::string::npos) counts.push_back(launch.grid[1]);
+  return counts;
+}
+
+TEST(GlaGradients, ScanSideBySideWhereOneScanLeavesMultiprocessorsIdle) {
+  for (const char* kernel : {"gla.chunk", "rwkv6.chunk"}) {
+    const Case few = gradient_case(kernel, {1, 66, 132, 3, 2, {}}, Dtype::bf16, Dtype::bf16, "mild", 2),
+               many = gradient_case(kernel, {1, 66, 133, 3, 2, {}}, Dtype::bf16, Dtype::bf16, "mild", 2);
+    EXPECT_EQ(scans_of(few), std::vector<uint32_t>{2});
+    EXPECT_EQ(scans_of(many), (std::vector<uint32_t>{1, 1}));
+    expect_within_bound(many);
+    Case none = few;
+    none.T = 0;
+    EXPECT_EQ(scans_of(none), std::vector<uint32_t>{1});
   }
 }
 
