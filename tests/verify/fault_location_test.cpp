@@ -90,7 +90,12 @@ TEST(FaultLocationCampaign, AnAssignmentThatLacksASumOverLanesIsNamed) {
 
 /// Four elements, of which many changes would mend the one that is wrong: a bound is the plainest, and alone.
 TEST(FaultLocationCampaign, InASmallOutputTheOneDecisionThatMendsItIsNamed) {
-  const Verification v = located("rwkv7_log_decay.fused@U66/B1/T4/H1/K1/V1/fp32/g-fp32/none/v-powers/s1");
+  Verification v;  // a property failed
+  v.case_ = parse_token("rwkv7_log_decay.fused@U66/B1/T4/H1/K1/V1/fp32/g-fp32/none/v-powers/s1");
+  v.kernel = v.case_.kernel;
+  VerifyOptions options;
+  options.threads = 1;
+  locate_failed_property(find_kernel(v.kernel), options, {}, v);
   ASSERT_FALSE(v.lines.empty());
   EXPECT_EQ(line_of(v, "kernels/elementwise/each.cuh", 10), &v.lines.front());
 }

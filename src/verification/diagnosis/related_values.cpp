@@ -216,7 +216,9 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
       const bool whole = of_lanes || other.second == When::last || other.second == When::earlier;
       const bool fits =
           std::fabs(sum.by_how[how] - lacking_[element]) <= kFits * std::fabs(lacking_[element]);
-      if (sum.instances != count || !fits || (whole && kAllHows[how] != How::instead)) continue;
+      // What comes later may be made of the value itself: less that, or with it as a factor, says nothing.
+      const bool circular = other.second == When::after && kAllHows[how] != How::plus;
+      if (sum.instances != count || !fits || ((whole || circular) && kAllHows[how] != How::instead)) continue;
       const How as = of_lanes ? How::lanes : kAllHows[how];
       const size_t statement = of_lanes ? size_t{1} << std::popcount(other.first) : other.first;
       fit.push_back(
