@@ -206,11 +206,11 @@ TEST(SuspectLines, ATermThatIsLackingIsFoundThoughNoOutputIsMadeOfIt) {
 
 /// The sum is read before its step's own term is added; what the sum itself goes on with is right.
 TEST(SuspectLines, AnOperandAloneIsAnother) {
-  const std::string sum = "  add.rn.f32 %s, %s, %x;\n", read = "  add.rn.f32 %r, %y, %s;\n",
+  const std::string sum = "  add.rn.f32 %s, %s, %x;\n", read = "  mul.rn.f32 %r, %y, %s;\n",
                     rest = "  add.rn.f32 %q, %x, %y;";
   const SuspectLines suspects = all_suspects_of(read + sum + rest, sum + read + rest);
   ASSERT_FALSE(suspects.related.empty());
-  EXPECT_EQ(place_of("add.rn.f32 %r", suspects.related), 1U);
+  EXPECT_EQ(place_of("mul.rn.f32 %r", suspects.related), 1U);
 }
 
 /// o[g] of lanes 4 g to 4 g + 3: products of x and y, of which the first lane's is stored, or their sum.

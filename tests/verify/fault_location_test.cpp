@@ -11,6 +11,8 @@
 #include "kernels/foreign.h"
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/companion.h"
 
 namespace assay {
 namespace {
@@ -91,11 +93,15 @@ TEST(FaultLocationCampaign, AnAssignmentThatLacksASumOverLanesIsNamed) {
 /// Four elements, of which many changes would mend the one that is wrong: a bound is the plainest, and alone.
 TEST(FaultLocationCampaign, InASmallOutputTheOneDecisionThatMendsItIsNamed) {
   Verification v;  // a property failed
-  v.case_ = parse_token("rwkv7_log_decay.fused@U66/B1/T4/H1/K1/V1/fp32/g-fp32/none/v-powers/s1");
+  v.case_ = parse_token("rwkv7_log_decay.fused@U66/B1/T5/H1/K1/V1/cu0,1,5/fp32/g-fp32/none/v-powers/s1");
   v.kernel = v.case_.kernel;
+  const Kernel& kernel = find_kernel(v.kernel);
+  DerivedRun part;
+  part.case_ = parse_token("rwkv7_log_decay.fused@U66/B1/T4/H1/K1/V1/fp32/g-fp32/none/v-powers/s1");
+  part.inputs = draw_inputs(accepted(part.case_, kernel));
   VerifyOptions options;
   options.threads = 1;
-  locate_failed_property(find_kernel(v.kernel), options, {}, v);
+  locate_failed_property(kernel, options, {part}, v);
   ASSERT_FALSE(v.lines.empty());
   EXPECT_EQ(line_of(v, "kernels/elementwise/each.cuh", 10), &v.lines.front());
 }
