@@ -1,6 +1,7 @@
 // Module scope: directives, variables, functions and their parameters.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "src/base/ptx/parse_entry.h"
 #include "src/base/ptx/parser.h"
@@ -15,6 +16,8 @@ constexpr int64_t largest_variable = int64_t{1} << 31;  // bytes
 constexpr int64_t largest_parameters = 32764;  // bytes of an entry (PTX ISA 4.4, "Parameter State Space")
 constexpr int64_t largest_alignment = 1 << 16;
 constexpr int deepest_initialiser = 64;
+
+constexpr std::string_view kFunction = ".func";
 
 int64_t align_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
@@ -55,7 +58,8 @@ Module parse_functions(std::string_view text, std::string path) {
 
 Module parse_entry(std::string_view text, std::string path, std::string_view entry) {
   // Any body may take the address of a function that the entry calls.
-  const bool calls = text.find(".func") != std::string_view::npos;
+  static const std::boyer_moore_horspool_searcher functions(kFunction.begin(), kFunction.end());
+  const bool calls = std::search(text.begin(), text.end(), functions) != text.end();
   return Parser(text, std::move(path), true, calls ? std::string_view{} : entry).module();
 }
 
