@@ -15,6 +15,7 @@
 namespace assay::vm {
 
 class CompiledCode;
+struct Literals;
 
 enum class BooleanOp : uint8_t { none, land, lor, lxor };
 
@@ -118,6 +119,11 @@ struct Code {
     std::once_flag once;
     std::shared_ptr<const CompiledCode> made;
   } mutable compiled;
+  /// What its literals stand for, likewise (literals.h).
+  struct {
+    std::once_flag once;
+    std::shared_ptr<const Literals> made;
+  } mutable literals;
 
   /// Of one of `ops`.
   size_t index(const Op& op) const { return static_cast<size_t>(&op - ops.data()); }

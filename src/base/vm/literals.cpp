@@ -159,9 +159,24 @@ bool is_inexact(uint32_t bits) {
   return size > 0x1p-100f && size < 0x1p100f && has_more_bits(bits, kShortBits);
 }
 
-Literals literals_of(const Code& code) {
+namespace {
+
+std::set<Slot> find_shifters(const Code& code) {
+  std::set<Slot> found;
+  for (const auto& [slot, literal] : literal_registers(code)) {
+    if (literal.cell == Cell::mask) continue;
+    const bool wide = literal.cell == Cell::wide;
+    const double size = std::fabs(decode(wide ? Dtype::fp64 : Dtype::fp32, literal.bits)),
+                 least = wide ? 0x1.8p52 : 0x1.8p23;
+    if (size >= least && size <= least + 0x1p11) found.insert(slot);
+  }
+  return found;
+}
+
+Literals find_literals(const Code& code) {
   const Text text(code);
   Literals found;
+  found.shifters = find_shifters(code);
   found.left_out.resize(code.ops.size());
   found.exact_source.resize(code.ops.size(), -1);
   std::set<size_t> members;
@@ -174,24 +189,20 @@ Literals literals_of(const Code& code) {
   };
   for (size_t i = 0; i < code.ops.size(); ++i)
     for (const Use& read : code.signature(code.ops[i]).reads)
-      (members.contains(i) || moves(code.ops[i]) ? found.of_series : elsewhere).insert(read.slot);
+      if (text.is_literal(read.slot))
+        (members.contains(i) || moves(code.ops[i]) ? found.of_series : elsewhere).insert(read.slot);
   for (const Op& op : code.ops)  // a literal goes where the register goes that a move fills with it
     if (moves(op) && elsewhere.contains(op.d)) elsewhere.insert(op.s[0]);
-  std::erase_if(found.of_series,
-                [&](Slot slot) { return !text.is_literal(slot) || elsewhere.contains(slot); });
+  std::erase_if(found.of_series, [&](Slot slot) { return elsewhere.contains(slot); });
   return found;
 }
 
-std::set<Slot> shifters_of(const Code& code) {
-  std::set<Slot> found;
-  for (const auto& [slot, literal] : literal_registers(code)) {
-    if (literal.cell == Cell::mask) continue;
-    const bool wide = literal.cell == Cell::wide;
-    const double size = std::fabs(decode(wide ? Dtype::fp64 : Dtype::fp32, literal.bits)),
-                 least = wide ? 0x1.8p52 : 0x1.8p23;
-    if (size >= least && size <= least + 0x1p11) found.insert(slot);
-  }
-  return found;
+}  // namespace
+
+const Literals& literals_of(const Code& code) {
+  std::call_once(code.literals.once,
+                 [&] { code.literals.made = std::make_shared<const Literals>(find_literals(code)); });
+  return *code.literals.made;
 }
 
 }  // namespace assay::vm

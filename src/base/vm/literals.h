@@ -22,10 +22,14 @@ struct Literals {
   /// By op: the source that is the high part of a number in two parts, exact as it stands; -1: none.
   std::vector<int8_t> exact_source;
   std::set<Slot> of_series;  ///< immediates that nothing but polynomials reads
+  /// Registers that round what is added to them to an integer: they hold 1.5 * 2^23 (fp64: 2^52), or up to
+  /// 2^11 more.
+  std::set<Slot> shifters;
 };
-Literals literals_of(const Code&);
-/// Registers that round what is added to them to an integer: they hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11
-/// more.
-std::set<Slot> shifters_of(const Code&);
+/// Found when first asked for.
+const Literals& literals_of(const Code&);
+inline const std::set<Slot>& shifters_of(const Code& code) {
+  return literals_of(code).shifters;
+}
 
 }  // namespace assay::vm
