@@ -129,7 +129,13 @@ void start_block(Worker& worker, uint64_t linear_index) {
   const std::byte poison{block.context->poison};
   std::fill(block.shared.begin(), block.shared.end(), poison);
   for (Warp& warp : block.warps) {
-    std::memset(warp.file, std::to_integer<int>(poison), code.register_bytes);
+    const auto fill = [&](Slot begin, Slot end) {
+      std::memset(warp.file + begin, std::to_integer<int>(poison), end - begin);
+    };
+    if (block.context->poisons_all)
+      fill(0, code.register_bytes);
+    else
+      for (const SlotRange& range : code.unsure) fill(range.begin, range.end);
     std::fill(warp.local.begin(), warp.local.end(), poison);
     const uint32_t first = warp.number * 32,
                    lanes = first < block.threads ? std::min(32u, block.threads - first) : 0;

@@ -70,6 +70,11 @@ struct RegisterPlace {
   Slot slot;
 };
 
+/// Cells that follow each other in a register file.
+struct SlotRange {
+  Slot begin, end;
+};
+
 /// A special register that the entry reads ("%tid.x"), filled at the start of a block.
 struct SpecialCell {
   Slot slot;
@@ -103,14 +108,14 @@ struct Code {
   std::vector<Immediate> immediates;
   std::vector<SpecialCell> specials;
   std::vector<RegisterPlace> registers;  ///< those that the program names
-  uint32_t register_bytes =
-      0;  ///< the first part of a register file: registers, poisoned at the start of a block
-  uint32_t file_bytes = 0;            ///< then immediates and special registers
-  uint32_t shared_bytes = 0;          ///< static shared memory; dynamic shared memory follows
-  uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
-  std::vector<int32_t> exponentials;  ///< op index by exponent range
-  bool global_atomics = false;        ///< blocks then run one after another
-  bool heap = false;                  ///< calls malloc
+  uint32_t register_bytes = 0;           ///< the first part of a register file: registers
+  std::vector<SlotRange> unsure;         ///< those whose contents at a block's start may matter
+  uint32_t file_bytes = 0;               ///< then immediates and special registers
+  uint32_t shared_bytes = 0;             ///< static shared memory; dynamic shared memory follows
+  uint32_t local_bytes = 0;              ///< per thread: .local variables and call parameters
+  std::vector<int32_t> exponentials;     ///< op index by exponent range
+  bool global_atomics = false;           ///< blocks then run one after another
+  bool heap = false;                     ///< calls malloc
   bool spins = false;  ///< loops over a load that is no weak one, or an exchange: may wait for another thread
   std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
 

@@ -7,6 +7,7 @@
 #include "src/base/ptx/form.h"
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
+#include "src/base/vm/unsure_registers.h"
 
 namespace assay::vm {
 
@@ -64,6 +65,7 @@ std::shared_ptr<const Code> Decoder::decode() {
     code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
   relocate_constants();
   resolve_signatures();
+  code_->unsure = unsure_registers(*code_);
   code_->spins = std::any_of(code_->ops.begin(), code_->ops.end(), [&](const Op& op) { return spins(op); });
   return code_;
 }

@@ -49,6 +49,8 @@ class PreparedProgram {
   void limit_budget(uint64_t most) {
     context_.instruction_budget = std::min(context_.instruction_budget, most);
   }
+  /// Nothing but the program's own instructions reads registers.
+  void poison_unsure_only() { context_.poisons_all = false; }
   /// The program's outputs; call once, after the last launch.
   TensorMap take_outputs();
   /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them.

@@ -122,6 +122,7 @@ bool may_wait(const PreparedProgram& prepared, const Program& program) {
 Outcome run_as(const Program& program, const TensorMap& inputs, const MachineOptions& options, bool* waits,
                std::span<const LiveStorage> storages = {}) {
   PreparedProgram prepared(program, inputs, options, storages);
+  prepared.poison_unsure_only();
   Outcome outcome;
   if (waits && may_wait(prepared, program)) *waits = true, prepared.limit_budget(patience);
   outcome.trap = prepared.refused_launch();

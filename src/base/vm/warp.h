@@ -40,6 +40,7 @@ struct LaunchContext {
   uint64_t instruction_budget = 0;               ///< warp instructions per warp
   uint64_t most_lane_instructions = UINT64_MAX;  ///< of a worker, which ends its block early beyond them
   uint8_t poison = 0xff;                         ///< Program::poison
+  bool poisons_all = true;                       ///< registers; else Code::unsure, where no trace looks
   uint64_t order = 0;                            ///< MachineOptions::order
   const CompiledCode* compiled = nullptr;        ///< of `code`; null: the interpreter runs it
   const std::atomic<int>* abandoned = nullptr;   ///< abandon_flag of the thread that runs the program

@@ -1,0 +1,155 @@
+// What every path to an op has written, as a set for each stretch of ops without a branch: a lane runs along
+// one path, whatever its warp does. What is written under a guard, or by what is not of each lane alone, does
+// not count.
+#include "src/base/vm/unsure_registers.h"
+
+#include <algorithm>
+
+namespace assay::vm {
+namespace {
+
+/// Nearer ranges are one.
+constexpr Slot kGap = 512;
+
+using Set = std::vector<uint64_t>;
+
+/// Lane by lane: results of its own operands, of all of the cell.
+bool is_of_lanes(const Signature& s) {
+  return s.control == Control::none &&
+         is_one_of(s.flow(), Flow::copy, Flow::pack, Flow::unpack, Flow::select, Flow::logic, Flow::shift,
+                   Flow::permute, Flow::integer, Flow::arithmetic, Flow::conversion, Flow::comparison,
+                   Flow::address, Flow::load);
+}
+/// Where it goes on elsewhere, or ends.
+bool leaves(const Signature& s) {
+  return is_one_of(s.control, Control::branch, Control::branch_table, Control::exit, Control::ret,
+                   Control::trap);
+}
+/// What it reads it reads for the lane itself.
+bool reads_own(const Signature& s) {
+  return is_of_lanes(s) || leaves(s) || s.flow() == Flow::store;
+}
+
+class Paths {
+ public:
+  explicit Paths(const Code& code) : code_(code), words_((code.register_bytes / kUnit + 63) / 64) {
+    find_stretches();
+    entered_.assign(begins_.size(), Set(words_, ~uint64_t{0}));
+    if (!entered_.empty()) entered_[0].assign(words_, 0);
+  }
+
+  Set unsure() {
+    std::vector<size_t> open;
+    if (!begins_.empty()) open.push_back(0);
+    std::vector<char> seen(begins_.size());
+    while (!open.empty()) {
+      const size_t at = open.back();
+      open.pop_back();
+      seen[at] = 1;
+      Set written = entered_[at];
+      for (size_t i = begins_[at]; i < end_of(at); ++i) write(code_.ops[i], written);
+      each_next(at, [&](size_t next) {
+        bool less = !seen[next];
+        for (size_t w = 0; w < words_; ++w) {
+          const uint64_t both = entered_[next][w] & written[w];
+          less |= both != entered_[next][w], entered_[next][w] = both;
+        }
+        if (less) open.push_back(next);
+      });
+    }
+    Set found(words_);
+    for (size_t at = 0; at < begins_.size(); ++at) {
+      if (!seen[at]) continue;
+      Set written = entered_[at];
+      for (size_t i = begins_[at]; i < end_of(at); ++i) {
+        const Op& op = code_.ops[i];
+        for (const Use& read : code_.signature(op).reads)
+          if (read.slot < code_.register_bytes &&
+              !(reads_own(code_.signature(op)) && has(written, read.slot)))
+            add(found, read.slot);
+        write(op, written);
+      }
+    }
+    return found;
+  }
+
+  static constexpr Slot kUnit = 64;  ///< bytes of the smallest cell
+
+ private:
+  static bool has(const Set& set, Slot slot) { return set[slot / kUnit / 64] >> (slot / kUnit % 64) & 1; }
+  static void add(Set& set, Slot slot) { set[slot / kUnit / 64] |= uint64_t{1} << (slot / kUnit % 64); }
+
+  void write(const Op& op, Set& written) const {
+    if (op.guarded || !is_of_lanes(code_.signature(op))) return;
+    for (const Use& use : code_.signature(op).writes)
+      if (use.slot < code_.register_bytes) add(written, use.slot);
+  }
+
+  void find_stretches() {
+    std::vector<char> leads(code_.ops.size() + 1);
+    leads[0] = 1;
+    const auto lead = [&](int32_t op) {
+      if (op >= 0) leads[static_cast<size_t>(op)] = 1;
+    };
+    for (size_t i = 0; i < code_.ops.size(); ++i) {
+      const Op& op = code_.ops[i];
+      lead(op.target);
+      for (const int32_t target : table_of(op)) lead(target);
+      if (leaves(code_.signature(op))) leads[i + 1] = 1;
+    }
+    stretch_of_.resize(code_.ops.size());
+    for (size_t i = 0; i < code_.ops.size(); ++i) {
+      if (leads[i]) begins_.push_back(i);
+      stretch_of_[i] = begins_.size() - 1;
+    }
+  }
+  std::vector<int32_t> table_of(const Op& op) const {
+    const bool has_one = code_.signature(op).control == Control::branch_table;
+    return has_one ? code_.branch_tables[op.immediate] : std::vector<int32_t>{};
+  }
+  size_t end_of(size_t stretch) const {
+    return stretch + 1 < begins_.size() ? begins_[stretch + 1] : code_.ops.size();
+  }
+  template <class Visit>
+  void each_next(size_t stretch, const Visit& visit) const {
+    const size_t end = end_of(stretch);
+    const Op& last = code_.ops[end - 1];
+    const auto go = [&](int32_t op) {
+      if (op >= 0 && static_cast<size_t>(op) < code_.ops.size()) visit(stretch_of_[static_cast<size_t>(op)]);
+    };
+    const Signature& signature = code_.signature(last);
+    if (signature.control == Control::branch) go(last.target);
+    for (const int32_t target : table_of(last)) go(target);
+    if (!leaves(signature) || last.guarded) go(static_cast<int32_t>(end));
+  }
+
+  const Code& code_;
+  const size_t words_;
+  std::vector<size_t> begins_, stretch_of_;
+  std::vector<Set> entered_;
+};
+
+}  // namespace
+
+std::vector<SlotRange> unsure_registers(const Code& code) {
+  const Slot end = code.register_bytes;
+  if (end == 0) return {};
+  const bool calls =
+      std::ranges::any_of(code.signatures, [](const Signature& s) { return s.control == Control::call; });
+  if (calls || code.ops.empty()) return {{0, end}};
+  const Set unsure = Paths(code).unsure();
+  std::vector<SlotRange> ranges;
+  constexpr Slot kLargestCell = 256;  // which its first unit stands for
+  for (Slot at = 0; at < end; at += Paths::kUnit) {
+    const Slot unit = at / Paths::kUnit;
+    if (!(unsure[unit / 64] >> (unit % 64) & 1)) continue;
+    const Slot behind = std::min(at + kLargestCell, end);
+    if (!ranges.empty() && at <= ranges.back().end + kGap)
+      ranges.back().end = behind;
+    else
+      ranges.push_back({at, behind});
+  }
+  return ranges;
+}
+
+}  // namespace assay::vm
