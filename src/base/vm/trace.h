@@ -63,7 +63,7 @@ inline constexpr double kOfLaunch = 20'000;
 
 struct PlainTrace {
   static constexpr unsigned hooks = 0;
-  static constexpr bool stops = false;  ///< a trap that `before` raises ends the warp
+  static constexpr bool stops = false;       ///< a trap that `before` raises ends the warp
   static constexpr double nanoseconds = 25;  ///< about what a warp's instruction takes (counted_work.h)
   void begin_block(Block&) {}
   /// The guard of every guarded instruction, those that no lane executes included.
