@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,12 @@ namespace assay::vm {
 /// first and the last hold what is beyond.
 struct Binades {
   std::array<uint32_t, 64> counts{};
-  void add(double x) { ++counts[static_cast<size_t>(std::clamp(std::ilogb(x), -32, 31) + 32)]; }
+  /// Of a number that is not negative.
+  static size_t binade_of(double x) {
+    const int exponent = static_cast<int>(std::bit_cast<uint64_t>(x) >> 52) - 1023;
+    return static_cast<size_t>(std::clamp(exponent, -32, 31) + 32);
+  }
+  void add(double x) { ++counts[binade_of(x)]; }
   void merge(const Binades& other) {
     for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   }
@@ -24,16 +30,17 @@ struct Binades {
 /// In one lane, an instruction whose results come back to it around a loop: what it has made of the error
 /// that comes back, one growth times the next. It begins anew where nothing is left of them.
 struct Returning {
-  double binades = 0;  ///< of all growths since
-  double start = 0;    ///< the relative error that came back then
+  double growth = 1;  ///< all growths since, one times the next
+  double start = 0;   ///< the relative error that came back then
 
   /// Relative errors of an operand that came back and of what becomes of it, without the instruction's own
   /// rounding; the first is no less than a rounding. Returns how many times as much came back as at the
   /// start, as far as this instruction made that: another one of the loop may undo it.
   double next(double before, double after) {
-    if (binades <= 0 || before <= start) binades = 0, start = before;
-    const double made = std::min(std::exp2(binades), before / start);
-    binades = std::max(0.0, binades + std::log2(after / before));
+    constexpr double kMost = 0x1p+1000;
+    if (growth <= 1 || before <= start) growth = 1, start = before;
+    const double made = std::min(growth, before / start);
+    growth = std::clamp(growth * (after / before), 1.0, kMost);
     return made;
   }
 };

@@ -107,6 +107,15 @@ class BlockCells {
     begin_local(block, unwritten);
     begin_shared(block, unwritten);
   }
+  /// All parts, constants too.
+  void begin_alike(const Block& block, const Cell& blank) {
+    const Code& code = *block.context->code;
+    begin_warps(block.warps.size());
+    for (size_t w = 0; w < count_; ++w)
+      warps_[w].registers.reset(code.file_bytes / granule + 256 / granule, blank);
+    begin_local(block, blank);
+    begin_shared(block, blank);
+  }
   /// Of a block that is known from a log; constants too are `blank`.
   void begin(size_t warps, const Code& code, uint64_t shared_bytes, const Cell& blank) {
     begin_registers(warps, code, blank, blank);
@@ -128,28 +137,40 @@ class BlockCells {
   }
   template <class Visit>
   void each_array(Visit visit) {
-    for (OfWarp& warp : warps_) visit(warp.registers), visit(warp.local);
+    for (size_t w = 0; w < count_; ++w) visit(warps_[w].registers), visit(warps_[w].local);
+    visit(shared_);
+  }
+  /// Those of earlier blocks too, which stay for later ones.
+  template <class Visit>
+  void each_kept_array(Visit visit) const {
+    for (const OfWarp& warp : warps_) visit(warp.registers), visit(warp.local);
     visit(shared_);
   }
 
  private:
   void begin_registers(size_t warps, const Code& code, const Cell& unwritten, const Cell& constant) {
-    warps_.resize(warps);
-    for (OfWarp& warp : warps_) {
-      warp.registers.reset(code.file_bytes / granule + 256 / granule, constant);
-      warp.registers.fill(0, code.register_bytes / granule, unwritten);
+    begin_warps(warps);
+    for (size_t w = 0; w < warps; ++w) {
+      warps_[w].registers.reset(code.file_bytes / granule + 256 / granule, constant);
+      warps_[w].registers.fill(0, code.register_bytes / granule, unwritten);
     }
   }
   void begin_local(size_t warps, const Code& code, const Cell& unwritten) {
     local_bytes_ = code.local_bytes;
-    warps_.resize(warps);
-    for (OfWarp& warp : warps_) warp.local.reset(size_t{local_bytes_} * 32 / granule + 1, unwritten);
+    begin_warps(warps);
+    for (size_t w = 0; w < warps; ++w)
+      warps_[w].local.reset(size_t{local_bytes_} * 32 / granule + 1, unwritten);
+  }
+  void begin_warps(size_t warps) {
+    count_ = warps;
+    if (warps_.size() < warps) warps_.resize(warps);
   }
 
   struct OfWarp {
     Cells registers, local;
   };
   std::vector<OfWarp> warps_;
+  size_t count_ = 0;  ///< of them the block that runs has
   Cells shared_;
   uint32_t local_bytes_ = 0;
 };
@@ -236,11 +257,30 @@ class GlobalCells {
   std::vector<Area>& areas() { return areas_; }
   const std::vector<Area>& areas() const { return areas_; }
 
+  GlobalCells() = default;
+  GlobalCells(const GlobalCells&) = delete;
+  GlobalCells& operator=(const GlobalCells&) = delete;
+  /// Cells that are large leave their pages to the thread's next ones.
+  ~GlobalCells() {
+    if constexpr (requires(const Cells& cells) { cells.bytes(); })
+      for (std::unique_ptr<Cells>& cells : made_) {
+        if (left_.size() * cells->bytes() >= kMostLeft) break;
+        left_.push_back(std::move(cells));
+      }
+  }
+
  private:
+  static constexpr size_t kMostLeft = size_t{1} << 25;
+  std::unique_ptr<Cells> make_cells() {
+    if (left_.empty()) return std::make_unique<Cells>();
+    std::unique_ptr<Cells> taken = std::move(left_.back());
+    left_.pop_back();
+    return taken;
+  }
   Cells* make_page(std::atomic<Cells*>& page, const Cell& blank) {
     const std::lock_guard lock(mutex_);
     if (Cells* made = page.load(std::memory_order_relaxed)) return made;
-    made_.push_back(std::make_unique<Cells>());
+    made_.push_back(make_cells());
     made_.back()->reset(page_cells, blank);
     page.store(made_.back().get(), std::memory_order_release);
     return made_.back().get();
@@ -249,6 +289,7 @@ class GlobalCells {
   std::vector<Area> areas_;  ///< ascending base
   std::mutex mutex_;
   std::vector<std::unique_ptr<Cells>> made_;
+  static inline thread_local std::vector<std::unique_ptr<Cells>> left_;
 };
 
 }  // namespace assay::vm

@@ -16,6 +16,7 @@ namespace assay::vm {
 
 class CompiledCode;
 struct Literals;
+struct ShadowText;
 
 enum class BooleanOp : uint8_t { none, land, lor, lxor };
 
@@ -129,6 +130,11 @@ struct Code {
     std::once_flag once;
     std::shared_ptr<const Literals> made;
   } mutable literals;
+  /// What shadows know of it, likewise (shadow_text.h).
+  struct {
+    std::once_flag once;
+    std::shared_ptr<const ShadowText> made;
+  } mutable shadow_text;
 
   /// Of one of `ops`.
   size_t index(const Op& op) const { return static_cast<size_t>(&op - ops.data()); }

@@ -7,6 +7,8 @@
 //   error = sum of parts, where all lines are followed
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -67,25 +69,61 @@ double half_of(ErrorKind kind, uint32_t bits);
 /// A run of cells, one per half (cell_memory.h).
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
-  std::unique_ptr<double[]> error, bound;  ///< anything where no value begins
-  std::unique_ptr<double[]> part_errors;   ///< [part][cell]
-  size_t count = 0;
-  int parts = 0;
+  std::unique_ptr<double[], FreeMemory> error, bound;  ///< anything where no value begins
+  std::unique_ptr<double[], FreeMemory> part_errors;   ///< [part][cell]
+  size_t count = 0, room = 0;
+  int parts = 0, parts_of_room = 0;
+  /// Of registers, by row (the 32 cells of a half of a register): parts that may not be zero in all of them,
+  /// as they lie in memory; whether all their kinds are none, if that is known.
+  std::vector<uint16_t> parted;
+  std::vector<uint8_t> plain;
+  bool holds = false;  ///< of memory, where threads may set it alike: some kind may not be none
 
   /// What a cell starts as: of no value, with room for so many parts.
   struct Cell {
     ErrorKind kind = ErrorKind::none;
     int parts = 0;
   };
+  /// `blank` is of no kind. Arrays that are large enough stay, and what they hold of parts with them.
   void reset(size_t n, Cell blank) {
-    if (n == count && blank.parts == parts) return fill(0, n, blank);
     count = n, parts = blank.parts;
-    kind = lazy_zeros<ErrorKind>(n);  // `blank` is none
-    error = std::make_unique_for_overwrite<double[]>(n);
-    bound = std::make_unique_for_overwrite<double[]>(n);
-    if (parts > 0) part_errors = std::make_unique_for_overwrite<double[]>(n * static_cast<size_t>(parts));
+    if (n <= room && blank.parts <= parts_of_room) return clear();
+    holds = false;
+    room = std::bit_ceil(std::max(n, room)), parts_of_room = std::max(blank.parts, parts_of_room);
+    kind = lazy_zeros<ErrorKind>(room);  // `blank` is none
+    error = lazy_zeros<double>(room), bound = lazy_zeros<double>(room);
+    if (parts_of_room > 0) part_errors = lazy_zeros<double>(room * static_cast<size_t>(parts_of_room));
+    parted.clear(), plain.clear();
   }
-  void fill(size_t first, size_t n, Cell cell) { std::fill_n(kind.get() + first, n, cell.kind); }
+  size_t bytes() const { return room * (1 + sizeof(double) * (2 + static_cast<size_t>(parts_of_room))); }
+  bool may_hold() const { return std::atomic_ref(const_cast<bool&>(holds)).load(std::memory_order_relaxed); }
+  void begin_to_hold() { std::atomic_ref(holds).store(true, std::memory_order_relaxed); }
+  /// All kinds become none; those that may be another.
+  void clear() {
+    uint8_t* const begin = plain.data();
+    for (uint8_t* row = begin; (row = static_cast<uint8_t*>(std::memchr(
+                                    row, 0, plain.size() - static_cast<size_t>(row - begin)))) != nullptr;
+         *row = 1)
+      std::fill_n(kind.get() + kRow * static_cast<size_t>(row - begin), kRow, ErrorKind::none);
+    if (holds) std::fill_n(kind.get(), room, ErrorKind::none), holds = false;
+  }
+  /// Of registers, whose kinds are all none.
+  void begin_rows() {
+    if (plain.empty()) parted.assign(room / kRow, 0), plain.assign(room / kRow, 1);
+  }
+  /// The parts of a whole row are written, and those in `some` are not all zero.
+  void note_parts(size_t cell, uint32_t some) {
+    const uint32_t others = parted[cell / kRow] & ~((1u << parts) - 1);  // of an earlier trace, still there
+    parted[cell / kRow] = static_cast<uint16_t>(others | some);
+  }
+  /// A row whose cells are written one by one.
+  void touch_row(size_t cell) { parted[cell / kRow] = kAllParts, plain[cell / kRow] = 0; }
+  static constexpr size_t kRow = 32;
+  static constexpr uint16_t kAllParts = 0xffff;
+  void fill(size_t first, size_t n, Cell cell) {
+    std::fill_n(kind.get() + first, n, cell.kind);
+    if (cell.kind != ErrorKind::none) begin_to_hold();
+  }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
     kind[to] = from_cells.kind[from];
     if (is_shadowed(kind[to])) copy_values(to, from_cells, from);
@@ -111,8 +149,8 @@ struct ErrorCells {
     bound[to] = from_cells.bound[from];
     for (int p = 0; p < parts; ++p) part(p)[to] = from_cells.part(p)[from];
   }
-  double* part(int p) { return part_errors.get() + static_cast<size_t>(p) * count; }
-  const double* part(int p) const { return part_errors.get() + static_cast<size_t>(p) * count; }
+  double* part(int p) { return part_errors.get() + static_cast<size_t>(p) * room; }
+  const double* part(int p) const { return part_errors.get() + static_cast<size_t>(p) * room; }
 };
 
 /// Global memory: one area per allocation of the program, ascending base.

@@ -20,6 +20,11 @@ bool is_narrowing(Flow flow, const Meaning& meaning) {
          (bits || (ptx::is_float(meaning.result) && meaning.result != meaning.sources[0]));
 }
 
+/// By their exact difference; else by bits.
+bool compares_floats(const Meaning& meaning) {
+  return error_kind_of(meaning.sources[0]) != ErrorKind::none && meaning.sources[1] == meaning.sources[0];
+}
+
 /// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
 constexpr double kLogarithmRoundoff = 0x1p-44;
 
@@ -49,6 +54,22 @@ double half_of(ErrorKind kind, uint32_t bits) {
   return kind == ErrorKind::f16 ? of_fp16[bits] : std::bit_cast<float>(bits << 16);
 }
 
+thread_local std::unique_ptr<ErrorTrace::Room> ErrorTrace::left_;
+
+ErrorTrace::ErrorTrace(const ErrorPlan& plan)
+    : plan_(plan),
+      room_(left_ ? std::move(left_) : std::make_unique<Room>()),
+      cells_(room_->cells),
+      scratch_(room_->scratch),
+      fragments_(room_->fragments) {}
+
+ErrorTrace::~ErrorTrace() {
+  constexpr size_t kMostLeft = size_t{1} << 28;  // of addresses; what was never touched takes no memory
+  size_t bytes = 0;
+  cells_.each_kept_array([&](const Cells& cells) { bytes += cells.bytes(); });
+  if (bytes <= kMostLeft) left_ = std::move(room_);
+}
+
 ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {
   const Signature& signature = code.signature(op);
   const Meaning& meaning = *signature.meaning;
@@ -64,7 +85,9 @@ ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {
   using T = ErrorTrace;
   const Way nothing{nullptr, nullptr}, ends{nullptr, &T::end},
       loses = plan_.strict ? Way{&T::prepare_exact_result, &T::lose} : ends,
-      compares = plan_.strict ? Way{&T::prepare_exact_result, &T::compare} : nothing;
+      compares = !plan_.strict                        ? nothing
+                 : op.row && compares_floats(*op.row) ? Way{nullptr, &T::compare}
+                                                      : Way{&T::prepare_exact_result, &T::compare};
   const auto [prepare, follow] =
       carries(signature)     ? Way{flow == Flow::select ? &T::prepare_select : nullptr, &T::carry}
       : flow == Flow::matrix ? Way{&T::prepare_matrix, &T::matrix}
@@ -104,9 +127,12 @@ void ErrorTrace::begin_block(Block& block) {
   if (code_ != code) {
     code_ = code;
     facts_.clear();
-    shifters_ = shifters_of(*code);
+    shifters_ = &shifters_of(*code);
     for (const Op& op : code->ops) facts_.push_back(facts_of(*code, op));
-    if (plan_.counts()) counts.ops.assign(code->ops.size(), {}), recurrences_ = recurrences_of(*code);
+    if (plan_.counts()) {
+      counts.ops.assign(code->ops.size(), {});
+      recurrences_ = recurrences_of(*code);
+    }
     recurring_ = 0;
     for (size_t i = 0; i < recurrences_.size(); ++i) {
       Recurrence& r = recurrences_[i];
@@ -114,21 +140,24 @@ void ErrorTrace::begin_block(Block& block) {
       if (r.returns()) r.number = recurring_++;
     }
     scratch_.reset(4 * 32, blank);
+    scratch_.begin_to_hold();
   }
   if (plan_.strict) unsure_.begin(block.warps.size(), *code);
   any_unsure_ = astray_ = false;
   returning_.assign(block.warps.size() * recurring_ * 2 * 32, {});
-  cells_.begin(block, blank, blank);
+  cells_.begin_alike(block, blank);
+  for (const Warp& warp : block.warps) registers(warp).begin_rows();
   for (const Warp& warp : block.warps)
     for (const auto& [slot, offset, part] : plan_.offsets) {
       Cells& cells = registers(warp);
       const size_t at = cell(slot, 0, 0);
+      for (int half = 0; half < 2; ++half) cells.touch_row(cell(slot, half, 0));
       std::fill_n(&cells.kind[at], 32, ErrorKind::f32);
       std::fill_n(&cells.kind[at + 32], 32, ErrorKind::tail);
       std::fill_n(&cells.error[at], 32, 0.0);
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
       for (int p = 0; p < plan_.parts; ++p) {
-        const double by = plan_.probes ? probe_factor(slot, p) : 1;
+        const double by = plan_.probes && p > 0 ? probe_factor(slot, p) : 1;
         std::fill_n(cells.part(p) + at, 32, plan_.probes || p == part ? by * offset : 0);
       }
     }
@@ -148,35 +177,65 @@ void ErrorTrace::decode(const Warp& warp, Slot slot, int half, ErrorKind kind, d
   }
 }
 
-/// The operand's values and shadows. `in_place`: errors and bounds may be read where they lie until the
-/// result's are written.
-void ErrorTrace::gather(Warp& warp, Slot slot, int half, ErrorKind kind, bool in_place, Operand& to) {
-  decode(warp, slot, half, kind, to.value);
-  const Cells& cells = registers(warp);
-  const size_t first = cell(slot, half, 0);
-  const ErrorKind* const kinds = &cells.kind[first];
-  bool all = is_all(kinds, kind), none = is_all(kinds, ErrorKind::none);
-  for (int i = 1; i < halves_of(kind); ++i) {
-    all = all && is_all(kinds + 32 * i, ErrorKind::tail);
-    none = none && is_all(kinds + 32 * i, ErrorKind::none);
+/// Those of the lanes in `mask` of a row.
+bool ErrorTrace::are(uint32_t mask, const ErrorKind* kinds, ErrorKind kind) {
+  if (mask != lanes_) {
+    lanes_ = mask;
+    uint8_t bytes[32];
+    for (uint32_t lane = 0; lane < 32; ++lane) bytes[lane] = (mask >> lane & 1) ? 0xff : 0;
+    std::memcpy(lane_bytes_, bytes, sizeof lane_bytes_);
   }
-  to.be_exact();
-  if (none) return;
-  if (all && in_place) {
+  uint64_t words[4], others = 0;
+  std::memcpy(words, kinds, sizeof words);
+  const uint64_t wanted = 0x0101010101010101u * static_cast<uint64_t>(kind);
+  for (size_t i = 0; i < 4; ++i) others |= (words[i] ^ wanted) & lane_bytes_[i];
+  return others == 0;
+}
+
+/// The operand's values and shadows in `mask`; other lanes hold anything. `in_place`: errors and bounds may
+/// be read where they lie until the result's are written.
+void ErrorTrace::gather(Warp& warp, Slot slot, int half, ErrorKind kind, bool in_place, uint32_t mask,
+                        Operand& to) {
+  decode(warp, slot, half, kind, to.value);
+  to.be_exact(plan_.parts);
+  const Cells& cells = registers(warp);
+  const size_t first = cell(slot, half, 0), row = first / Cells::kRow;
+  const auto halves = static_cast<size_t>(halves_of(kind));
+  const auto is_plain = [](uint8_t plain) { return plain != 0; };
+  if (std::all_of(&cells.plain[row], &cells.plain[row] + halves, is_plain)) return;
+  const ErrorKind* const kinds = &cells.kind[first];
+  const bool all = are(mask, kinds, kind);
+  const auto rest_are = [&](ErrorKind wanted) {
+    for (size_t i = 1; i < halves; ++i)
+      if (!are(mask, kinds + 32 * i, wanted)) return false;
+    return true;
+  };
+  const bool whole = all && rest_are(ErrorKind::tail);
+  if (!all && are(mask, kinds, ErrorKind::none) && rest_are(ErrorKind::none)) return;
+  for (size_t i = 0; i < halves; ++i) to.parted |= cells.parted[row + i];
+  to.parted &= (1u << plan_.parts) - 1;
+  if (whole) {
+    to.parted &= cells.parted[row];
     to.error = &cells.error[first], to.bound = &cells.bound[first], to.exact = false;
     for (int p = 0; p < plan_.parts; ++p) to.part[p] = cells.part(p) + first;
+    if (!in_place) to.copy();
     return;
   }
   to.error = to.copied[0], to.bound = to.copied[1];
-  for (int p = 0; p < plan_.parts; ++p) to.part[p] = to.copied_parts[p];
+  size_t at[32];
   for (size_t i = 0; i < 32; ++i) {
     const bool high_alone = kind == ErrorKind::f32 && (warp.word(slot)[i] & 0xffff) == 0;
-    const size_t at = cells.find(first + i, 32, kind, high_alone);
-    const bool here = at < Cells::unfollowed, lost = at == Cells::unfollowed && plan_.strict;
+    at[i] = cells.find(first + i, 32, kind, high_alone);
+    const bool here = at[i] < Cells::unfollowed, lost = at[i] == Cells::unfollowed && plan_.strict;
     to.exact &= !here && !lost;
-    to.copied[0][i] = here ? cells.error[at] : 0;
-    to.copied[1][i] = here ? cells.bound[at] : lost ? kInfinity : 0;
-    for (int p = 0; p < plan_.parts; ++p) to.copied_parts[p][i] = here ? cells.part(p)[at] : 0;
+    to.copied[0][i] = here ? cells.error[at[i]] : 0;
+    to.copied[1][i] = here ? cells.bound[at[i]] : lost ? kInfinity : 0;
+  }
+  for (uint32_t parts = to.parted; parts; parts &= parts - 1) {
+    const int p = std::countr_zero(parts);
+    to.part[p] = to.copied_parts[p];
+    for (size_t i = 0; i < 32; ++i)
+      to.copied_parts[p][i] = at[i] < Cells::unfollowed ? cells.part(p)[at[i]] : 0;
   }
 }
 
@@ -189,14 +248,17 @@ std::optional<double> ErrorTrace::error_of(const Warp& warp, Slot slot, int half
 /// All halves of a cell.
 void ErrorTrace::mark(Warp& warp, const Use& written, ErrorKind kind, uint32_t mask) {
   const auto halves = static_cast<int>(bytes_of(written.cell)) / 2;
-  if (halves == 0) return;
-  ErrorKind* kinds = &registers(warp).kind[cell(written.slot, 0, 0)];
-  if (mask == ~0u) {
-    std::fill_n(kinds, 32 * halves, kind);
-    return;
+  Cells& cells = registers(warp);
+  for (int half = 0; half < halves; ++half) {
+    const size_t first = cell(written.slot, half, 0);
+    uint8_t& plain = cells.plain[first / Cells::kRow];
+    if (plain && kind == ErrorKind::none) continue;
+    plain = mask == ~0u && kind == ErrorKind::none;
+    if (mask == ~0u)
+      std::fill_n(&cells.kind[first], 32, kind);
+    else
+      each_lane(mask, [&](int lane) { cells.kind[first + static_cast<size_t>(lane)] = kind; });
   }
-  for (int half = 0; half < halves; ++half)
-    each_lane(mask, [&](int lane) { kinds[32 * half + lane] = kind; });
 }
 
 void ErrorTrace::mark(Warp& warp, const Op& op, ErrorKind kind, uint32_t mask) {
@@ -210,18 +272,18 @@ void ErrorTrace::note_loss(const Op& op) {
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
 // 0. There the first half of the result may overwrite what the second reads.
-void ErrorTrace::prepare_arithmetic(Warp& warp, const Op& op, uint32_t) {
+void ErrorTrace::prepare_arithmetic(Warp& warp, const Op& op, uint32_t mask) {
   const Row& row = *op.row;
   const bool single = !ptx::is_packed(row.result);
   for (size_t k = 0; k < static_cast<size_t>(facts(op).arity); ++k) {
     const ptx::Type type = row.sources[k];
     // Parts follow slopes at the exact operands, behind the result's own shadow (x = x * y).
     const bool in_place = single && !(plan_.parts > 0 && op.s[k] == op.d);
-    gather(warp, op.s[k], 0, error_kind_of(type), in_place, operands_[k]);
-    if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), in_place, operands_[3 + k]);
+    gather(warp, op.s[k], 0, error_kind_of(type), in_place, mask, operands_[k]);
+    if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), in_place, mask, operands_[3 + k]);
   }
   const int8_t exact = plan_.exact_source.empty() ? -1 : plan_.exact_source[op_index(op)];
-  if (exact >= 0) operands_[static_cast<size_t>(exact)].be_exact();
+  if (exact >= 0) operands_[static_cast<size_t>(exact)].be_exact(plan_.parts);
 }
 
 void ErrorTrace::note_argument(const Op& op, uint32_t mask) {
@@ -230,7 +292,7 @@ void ErrorTrace::note_argument(const Op& op, uint32_t mask) {
   const bool signed_argument = kind == EdgeKind::exponent || kind == EdgeKind::positive;
   const auto note = [&](const Operand& argument) {
     EdgeSeen& seen = counts.ops[op_index(op)].edge;
-    lane_kit().value_range(argument.value, !signed_argument, mask, &seen.smallest, &seen.largest);
+    kit_.value_range(argument.value, !signed_argument, mask, &seen.smallest, &seen.largest);
   };
   note(operands_[0]);
   if (ptx::is_packed(op.row->result)) note(operands_[ptx::is_packed(op.row->sources[0]) ? 3 : 1]);
@@ -259,7 +321,7 @@ void ErrorTrace::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
 /// this the shadow of expf, which rounds so, would lose the fraction that the choice leaves.
 void ErrorTrace::round_to_integer(const Op& op, Sources from, Result& r) const {
   for (size_t k = from.size() == 3 ? 2 : 0; k < from.size(); ++k)
-    for (int i = 0; op.s[k] != no_slot && shifters_.contains(op.s[k]) && i < 32; ++i) {
+    for (int i = 0; op.s[k] != no_slot && shifters_->contains(op.s[k]) && i < 32; ++i) {
       if (from[k]->error[i] != 0 || from[k]->bound[i] != 0) continue;
       if (plan_.strict && !(r.bound[i] < kInfinity)) continue;
       r.error[i] = r.bound[i] = r.local[i] = 0, r.chosen |= 1u << i;
@@ -275,8 +337,8 @@ void ErrorTrace::finish(Warp& warp, const Op& op, int half, ErrorKind kind, Sour
   for (size_t k = 0; k < from.size(); ++k)
     step.value[k] = from[k]->value, step.error[k] = from[k]->error, step.bound[k] = from[k]->bound;
   op.row->real(step);
-  if (facts(op).adds && !shifters_.empty()) round_to_integer(op, from, r);
-  if (plan_.strict) widen(op, from, r);
+  if (facts(op).adds && !shifters_->empty()) round_to_integer(op, from, r);
+  if (plan_.strict) widen(op, from, r, mask);
   if (plan_.counts()) note_amplified(warp, op, kind, from, r, mask);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, from, mask);
   if (plan_.parts > 0) carry_parts(warp, op, cell(op.d, half, 0), from, r, kept);
@@ -291,47 +353,47 @@ void ErrorTrace::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, 
       recurrence.returns()
           ? &returning_[((warp.index * recurring_ + recurrence.number) * 2 + number(0) / 3) * 32]
           : nullptr;
+  ErrorGrowth g;
+  const double *values[3], *errors[3];
+  for (size_t k = 0; k < from.size(); ++k) values[k] = from[k]->value, errors[k] = from[k]->error;
+  shadow_kit_.measure_growth(g, r.value, r.error, static_cast<int>(from.size()), values, errors);
   each_lane(mask, [&](int lane) {
-    const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
-    const double error = std::fabs(r.error[lane]) / size;
-    if (!(error > 0) || !std::isfinite(error)) return;
-    double largest = 0;
-    bool returned = false;
-    for (size_t k = 0; k < from.size(); ++k) {
-      const double off = std::fabs(from[k]->error[lane]);
-      if (!(off > 0)) continue;
-      const double relative = off / std::fabs(from[k]->value[lane] + from[k]->error[lane]);
-      if (relative > largest) largest = relative, returned = recurrence.sources >> number(k) % 3 & 1;
-    }
-    if (!(largest > 0) || !std::isfinite(error / largest)) return;
-    seen.errors.add(error), seen.growths.add(error / largest);
+    if (!g.counts[lane]) return;
+    ++seen.errors.counts[g.error_binade[lane]], ++seen.growths.counts[g.growth_binade[lane]];
     if (returning) {
-      const double came = std::max(largest, unit_roundoff(dtype_of(kind)));
-      const double made = std::fabs(r.error[lane] - r.local[lane]) / size;
+      const bool returned = recurrence.sources >> number(g.which[lane]) % 3 & 1;
+      const double came = std::max(g.operand[lane], unit_roundoff(dtype_of(kind)));
+      const double made = std::fabs(r.error[lane] - r.local[lane]) / std::fabs(r.value[lane] + r.error[lane]);
       if (!returned) returning[lane] = {};
       seen.returns.add(returned ? returning[lane].next(came, made) : 1);
     }
-    if (error <= seen.error) return;
-    seen.error = error, seen.value = r.value[lane], seen.exact = exact, seen.block = block_->linear;
-    seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);
+    if (g.error[lane] <= seen.error) return;
+    seen.error = g.error[lane], seen.value = r.value[lane], seen.exact = r.value[lane] + r.error[lane];
+    seen.block = block_->linear, seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);
   });
 }
 
 /// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.
-void ErrorTrace::widen(const Op& op, Sources from, Result& r) const {
-  lane_kit().widen_bounds(r.step(), facts(op).own_roundoff, kStepRoundoff);
+void ErrorTrace::widen(const Op& op, Sources from, Result& r, uint32_t mask) const {
+  kit_.widen_bounds(r.step(), facts(op).own_roundoff, kStepRoundoff);
   const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
   r.product = {from[0]->value, from[from.size() > 1 ? 1 : 0]->value};
-  for (int i = 0; i < 32 && plan_.probes; ++i) {
-    r.terms[i] = std::fabs(r.local[i]);
-    for (size_t k = 0; k < from.size(); ++k)
-      if (from[k]->error[i] != 0) r.terms[i] += std::fabs(r.slope[k][i] * from[k]->error[i]);
+  if (plan_.probes) {
+    const double *slopes[3], *errors[3];
+    for (size_t k = 0; k < from.size(); ++k) slopes[k] = r.slope[k], errors[k] = from[k]->error;
+    shadow_kit_.sizes_of_terms(r.terms, r.local, static_cast<int>(from.size()), slopes, errors);
   }
   if (share > 0)
     for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
-  // What is not lost has a bound, however far sizes grow; 0 times what is lost is 0.
-  for (int i = 0; i < 32; ++i) {
-    if (r.bound[i] < kInfinity) continue;
+  bool infinite = false;
+  for (int i = 0; i < 32; ++i) infinite |= !(r.bound[i] < kInfinity);
+  if (infinite) limit(op, from, r, mask);
+}
+
+/// What is not lost has a bound, however far sizes grow; 0 times what is lost is 0.
+void ErrorTrace::limit(const Op& op, Sources from, Result& r, uint32_t mask) const {
+  each_lane(mask, [&](int i) {
+    if (r.bound[i] < kInfinity) return;
     const auto is_lost = [i](const Operand* x) { return std::isinf(x->bound[i]); };
     const auto is_zero = [i](const Operand* x) {
       return x->value[i] == 0 && x->error[i] == 0 && x->bound[i] == 0;
@@ -340,7 +402,7 @@ void ErrorTrace::widen(const Op& op, Sources from, Result& r) const {
     if (!lost) r.bound[i] = kLargestBound;
     if (lost && facts(op).multiplies && (is_zero(from[0]) || is_zero(from[1])))
       r.bound[i] = from.size() == 3 ? from[2]->bound[i] : 0;
-  }
+  });
 }
 
 /// Writes the shadows of a result and counts what it did; returns the lanes that have one. Those that are not
@@ -349,15 +411,23 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
                           Sources from, uint32_t mask) {
   const size_t index = op_index(op), first = cell(slot, half, 0);
   OpErrors::OfOp* const counted = plan_.counts() ? &counts.ops[index] : nullptr;
-  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counted ? counted->largest : 0);
+  const ErrorMasks masks = kit_.error_masks(r.step(), plan_.parting, counted ? counted->largest : 0);
   const uint32_t finite = masks.finite & (plan_.strict ? masks.bounded : ~0u), kept = mask & finite;
   Cells& cells = registers(warp);
   const int halves = halves_of(kind);
+  std::fill_n(&cells.plain[first / Cells::kRow], halves, uint8_t{0});
   if (kept == ~0u) {
     std::memcpy(&cells.error[first], r.error, sizeof r.error);
     std::memcpy(&cells.bound[first], r.bound, sizeof r.bound);
     std::fill_n(&cells.kind[first], 32, kind);
     std::fill_n(&cells.kind[first + 32], 32 * (halves - 1), ErrorKind::tail);
+  } else if (kept == mask) {
+    kit_.blend_wide(&cells.error[first], r.error, mask), kit_.blend_wide(&cells.bound[first], r.bound, mask);
+    if (!are(mask, &cells.kind[first], kind))
+      each_lane(mask, [&](int lane) { cells.kind[first + static_cast<size_t>(lane)] = kind; });
+    for (size_t row = first + 32; row < first + 32 * static_cast<size_t>(halves); row += 32)
+      if (!are(mask, &cells.kind[row], ErrorKind::tail))
+        each_lane(mask, [&](int lane) { cells.kind[row + static_cast<size_t>(lane)] = ErrorKind::tail; });
   } else {
     each_lane(mask, [&](int lane) {
       const size_t at = first + static_cast<size_t>(lane);
@@ -376,7 +446,7 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
   if (!counted) return kept;
   OpErrors::OfOp& seen = *counted;
   if (facts_[index].edge == EdgeKind::magnitude)
-    lane_kit().value_range(r.value, true, mask, &seen.edge.smallest, &seen.edge.largest);
+    kit_.value_range(r.value, true, mask, &seen.edge.smallest, &seen.edge.largest);
   const uint32_t rounded = kept & masks.rounded, parted = kept & masks.parted;
   seen.roundings += static_cast<uint64_t>(std::popcount(rounded));
   each_lane(rounded & masks.large, [&](int lane) {

@@ -16,9 +16,11 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -32,6 +34,7 @@
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/recurrences.h"
 #include "src/base/vm/shadow_edges.h"
+#include "src/base/vm/shadow_kit.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {
@@ -74,6 +77,7 @@ inline constexpr int kMostParts = 16;
 struct ErrorPlan {
   ErrorMemory* memory = nullptr;
   double parting = 0;
+  bool wide = true;             ///< some value may be an f64
   std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1 (or empty): none is followed
   int parts = 0;                ///< of every shadow, at most kMostParts
   /// Bounds hold what the exact value may be off by instead of what the machine's is: the rounding of the
@@ -102,16 +106,16 @@ struct ErrorPlan {
 inline constexpr double kStepRoundoff = 0x1p-50;
 /// Of what is followed.
 inline constexpr double kLargestBound = 0x1p+1000;
-/// By what a probe takes what enters it: the same for the same place and probe, uniform between -sqrt(3) and
-/// sqrt(3), of variance 1; of probe 0 always 1. (error_trace_parts.cpp)
-double probe_factor(uint64_t place, int probe);
 
 class ErrorTrace : public PlainTrace {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   static constexpr double nanoseconds = 250;
-  explicit ErrorTrace(const ErrorPlan& plan) : plan_(plan) {}
+  explicit ErrorTrace(const ErrorPlan&);
+  ~ErrorTrace();
+  ErrorTrace(const ErrorTrace&) = delete;
+  ErrorTrace& operator=(const ErrorTrace&) = delete;
 
   void begin_block(Block&);
   void guarded(Warp&, const Op&, uint32_t active);
@@ -148,29 +152,68 @@ class ErrorTrace : public PlainTrace {
   struct Operand {
     const double *error, *bound;  ///< in the cells, in `copied`, or zeros
     const double* part[kMostParts];
-    bool exact = true;  ///< no lane carries a shadow: errors, bounds and parts are zero
+    bool exact = true;    ///< no lane carries a shadow: errors, bounds and parts are zero
+    uint32_t parted = 0;  ///< parts that may not be zero
     alignas(64) double value[32], copied[2][32];
     alignas(64) double copied_parts[kMostParts][32];
-    void be_exact() {
+    void be_exact(int parts) {
       static constexpr double zeros[32] = {};
-      error = bound = zeros, exact = true;
-      for (const double*& p : part) p = zeros;
+      error = bound = zeros, exact = true, parted = 0;
+      for (int p = 0; p < parts; ++p) part[p] = zeros;
+    }
+    /// Of what lies elsewhere and may change.
+    void copy() {
+      const auto take = [](const double*& from, double* to) {
+        std::memcpy(to, from, sizeof copied[0]);
+        from = to;
+      };
+      take(error, copied[0]), take(bound, copied[1]);
+      for (uint32_t rest = parted; rest; rest &= rest - 1) {
+        const int p = std::countr_zero(rest);
+        take(part[p], copied_parts[p]);
+      }
     }
   };
   using Sources = std::span<const Operand* const>;
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
+    alignas(64) double terms[32];  ///< where there are probes: the sizes of what adds up to the error
     std::array<const double*, 2> product{};  ///< of strict traces: its first operands
-    double terms[32];     ///< where there are probes: the sizes of what adds up to the error
     uint32_t chosen = 0;  ///< lanes whose value is an integer next to the exact one (round_to_integer)
     RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
+  };
+  /// What a step adds to every probe.
+  struct Probes {
+    Probes(const ErrorTrace&, const Warp&, const Op&, const Result&);
+    bool asked = false, leaves_out = false;  ///< there are probes; a series ends at this op
+    uint64_t place = 0;
+    ProbeSizes sizes;
+    bool reach(int p) const { return asked && (p > 0 || leaves_out); }
   };
   /// Of each lane in `mask` the cells of the halves of a value: at, at + step, ...
   struct Places {
     Cells* cells = nullptr;  ///< null: nothing is kept of these
     uint32_t mask = 0;
     size_t step = 1;
-    size_t at[32];
+    bool in_registers = false;
+    ptrdiff_t stride = kApart;  ///< from one lane to the next
+    size_t first = 0;           ///< with a stride: of lane 0
+    size_t at[32];              ///< without one, and once listed
+    bool listed = false;
+
+    static constexpr ptrdiff_t kApart = -1;
+    /// As far as lanes 0, 1, ... take part and no others; 0: others do, or they lie apart.
+    size_t even_lanes() const {
+      return stride == kApart || (mask & (mask + 1)) ? 0 : static_cast<size_t>(std::popcount(mask));
+    }
+    void lie_evenly(size_t begin, ptrdiff_t apart) { first = begin, stride = apart, listed = false; }
+    void list() {
+      if (listed || stride == kApart) return;
+      for (size_t lane = 0; lane < 32; ++lane) at[lane] = first + lane * static_cast<size_t>(stride);
+      listed = true;
+    }
+    /// Of registers: all that is written lies in one row, that of `ahead` cells behind.
+    bool is_row() const { return in_registers && stride == 1; }
   };
 
   Facts facts_of(const Code&, const Op&) const;
@@ -179,7 +222,8 @@ class ErrorTrace : public PlainTrace {
   Cells& registers(const Warp& warp) { return cells_.registers(warp); }
   static size_t cell(Slot slot, int half, int lane) { return BlockCells<Cells, 2>::cell(slot, half, lane); }
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
-  void gather(Warp&, Slot, int half, ErrorKind, bool in_place, Operand&);
+  void gather(Warp&, Slot, int half, ErrorKind, bool in_place, uint32_t mask, Operand&);
+  bool are(uint32_t mask, const ErrorKind*, ErrorKind);
   void mark(Warp&, const Use& written, ErrorKind, uint32_t mask);
   void mark(Warp&, const Op&, ErrorKind, uint32_t mask);
   void note_loss(const Op&);
@@ -205,20 +249,29 @@ class ErrorTrace : public PlainTrace {
   void go_astray(uint32_t lanes);
   template <class Visit>
   void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
-  void overwrite(const Places&, uint32_t bytes);
-  void lose(const Places&, uint32_t lanes, uint32_t bytes);
-  void put(const Places& to, const Places& from, uint32_t bytes);
+  void end_reached(Places&, uint32_t bytes) const;
+  void overwrite(Places&, uint32_t bytes);
+  void lose(Places&, uint32_t lanes, uint32_t bytes);
+  void put_kind(Places& to, size_t half, ErrorKind) const;
+  bool put_evenly(Places& to, const Places& from, size_t half) const;
+  bool put_whole(Places& to, Places& from, size_t half) const;
+  void put_lanes(Places& to, Places& from, size_t half) const;
+  void put(Places& to, Places& from, uint32_t bytes);
+  void put_byte(Places& to, Places& from) const;
   void move(Warp&, const TransferRow&);
 
   void prepare_arithmetic(Warp&, const Op&, uint32_t mask);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, Sources, Result&, uint32_t mask);
   void note_amplified(const Warp&, const Op&, ErrorKind, Sources, const Result&, uint32_t mask);
-  void widen(const Op&, Sources, Result&) const;
+  void widen(const Op&, Sources, Result&, uint32_t mask) const;
+  void limit(const Op&, Sources, Result&, uint32_t mask) const;
   void carry_parts(Warp&, const Op&, size_t first, Sources, Result&, uint32_t mask);
   const Result& exact_slopes(const Op&, Sources, Result&, Result& made) const;
   uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, Sources, uint32_t mask);
-  void probe(const Warp&, const Op&, int p, const Result&, double* sum) const;
+  void keep_part(const Warp&, size_t first, int p, const double* part, uint32_t mask);
+  void keep_sum_parts(const Warp&, const Op&, size_t first, const uint16_t* at, const double* const* parts,
+                      const Result&);
   void round_to_integer(const Op&, Sources, Result&) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);
@@ -253,12 +306,13 @@ class ErrorTrace : public PlainTrace {
   Block* block_ = nullptr;
   uint64_t order_ = 0;
   size_t area_hint_ = 0;
-  std::vector<Facts> facts_;             ///< by op
-  std::set<Slot> shifters_;              ///< registers that round by being added (round_to_integer)
-  std::vector<Recurrence> recurrences_;  ///< by op; of a trace that is not strict
-  std::vector<Returning> returning_;     ///< [warp][two for each that recurs][lane]
+  std::vector<Facts> facts_;                  ///< by op
+  const std::set<Slot>* shifters_ = nullptr;  ///< registers that round by being added (round_to_integer)
+  std::vector<Recurrence> recurrences_;       ///< by op; of a trace that is not strict
+  std::vector<Returning> returning_;          ///< [warp][two for each that recurs][lane]
   uint32_t recurring_ = 0;
-  BlockCells<Cells, 2> cells_;
+  const LaneKit& kit_ = lane_kit();
+  const ShadowKit& shadow_kit_ = shadow_kit();
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
   bool bits_carry_ = false;
@@ -276,9 +330,20 @@ class ErrorTrace : public PlainTrace {
   uint32_t unchanged_ = 0;  ///< lanes in which the running op gives the same on exact operands
   uint32_t selected_ = 0;   ///< lanes in which the running selection should give the other operand
   ErrorKind other_kind_ = ErrorKind::none;
-  Cells scratch_;  ///< on their way from register to register
+  uint32_t lanes_ = 0;  ///< that lane_bytes_ are of: a byte of ones for each
+  uint64_t lane_bytes_[4] = {};
   struct Fragments;
-  std::shared_ptr<Fragments> fragments_;
+  /// Memory that one trace leaves to the next of its thread.
+  struct Room {
+    BlockCells<Cells, 2> cells;
+    Cells scratch;  ///< on their way from register to register
+    std::shared_ptr<Fragments> fragments;
+  };
+  static thread_local std::unique_ptr<Room> left_;
+  std::unique_ptr<Room> room_;
+  BlockCells<Cells, 2>& cells_;
+  Cells& scratch_;
+  std::shared_ptr<Fragments>& fragments_;
 };
 
 }  // namespace assay::vm

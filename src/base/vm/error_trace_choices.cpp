@@ -23,10 +23,12 @@ bool is_word(const Op& op, int source) {
 /// Lanes in which the register is not what it seems.
 uint32_t ErrorTrace::not_plain(const Warp& warp, const Use& read, uint32_t mask) {
   if (read.cell == Cell::none || read.cell == Cell::mask) return 0;
-  const ErrorKind* const kinds = &registers(warp).kind[cell(read.slot, 0, 0)];
+  const Cells& cells = registers(warp);
+  const size_t first = cell(read.slot, 0, 0);
+  const ErrorKind* const kinds = &cells.kind[first];
   uint32_t found = 0;
   for (uint32_t half = 0; half < bytes_of(read.cell) / 2; ++half) {
-    if (is_all(kinds + 32 * half, ErrorKind::none)) continue;
+    if (cells.plain[first / Cells::kRow + half] || is_all(kinds + 32 * half, ErrorKind::none)) continue;
     for (uint32_t lane = 0; lane < 32; ++lane)
       found |= static_cast<uint32_t>(kinds[32 * half + lane] != ErrorKind::none) << lane;
   }
@@ -136,8 +138,8 @@ void ErrorTrace::compare(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t turned = mask & ~unchanged_;
   const ErrorKind kind = error_kind_of(op.row->sources[0]);
   if (kind != ErrorKind::none && op.row->sources[1] == op.row->sources[0]) {
-    gather(warp, op.s[0], 0, kind, true, operands_[0]);
-    gather(warp, op.s[1], 0, kind, true, operands_[1]);
+    gather(warp, op.s[0], 0, kind, true, mask, operands_[0]);
+    gather(warp, op.s[1], 0, kind, true, mask, operands_[1]);
     turned = turned_lanes(op, kind, operands_[0], operands_[1], mask);
   }
   counts.turned += static_cast<uint64_t>(std::popcount(turned));
@@ -187,7 +189,7 @@ void ErrorTrace::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
         if (is_shadowed(registers(warp).kind[cell(slot, 0, lane)]))
           other_kind_ = registers(warp).kind[cell(slot, 0, lane)];
   if (other_kind_ == ErrorKind::none || ptx::is_packed(op.row->result) || halves_of(other_kind_) == 4) return;
-  for (size_t k = 0; k < 2; ++k) gather(warp, op.s[k], 0, other_kind_, false, operands_[k]);
+  for (size_t k = 0; k < 2; ++k) gather(warp, op.s[k], 0, other_kind_, false, ~0u, operands_[k]);
   each_lane(mask & read_unsure_, [&](int lane) {
     const bool upper =
         halves_of(other_kind_) == 1 && (registers(warp).kind[cell(op.s[0], 1, lane)] != ErrorKind::none ||
@@ -200,6 +202,7 @@ void ErrorTrace::note_select(Warp& warp, const Op& op, uint32_t mask) {
   alignas(64) double values[32];
   if (selected_) decode(warp, op.d, 0, other_kind_, values);
   mark(warp, op, ErrorKind::lost, mask & ~selected_);
+  for (int half = 0; half < 2; ++half) cells.touch_row(cell(op.d, half, 0));
   each_lane(mask & selected_, [&](int lane) {
     const Operand& other = other_operand(warp, op, lane);
     const size_t at = cell(op.d, 0, lane);

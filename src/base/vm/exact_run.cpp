@@ -25,6 +25,7 @@
 #include "src/base/vm/literals.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/shadow_pass.h"
+#include "src/base/vm/shadow_text.h"
 
 namespace assay::vm {
 namespace {
@@ -55,29 +56,15 @@ std::optional<uint32_t> real_argument(const Argument& argument) {
   return bits;
 }
 
-/// Slots of immediates that an operation on f32, or a move of 32 bits, reads.
-std::set<Slot> float_slots(const Code& code) {
-  std::set<Slot> slots;
-  for (const Op& op : code.ops)
-    for (int k = 0; op.row && k < op.source_count && k < 3; ++k) {
-      const ptx::Type type = op.row->sources[static_cast<size_t>(k)];
-      if (type == ptx::Type::f32 || (op.row->flow == Flow::copy && type == ptx::Type::b32) ||
-          op.row->flow == Flow::select)
-        slots.insert(op.s[k]);
-    }
-  return slots;
-}
-
 /// Those whose rounding is followed with its sign.
-std::vector<Constant> constants_of(const Program& program, const PreparedProgram& prepared,
-                                   const std::vector<Literals>& all_literals) {
+std::vector<Constant> constants_of(const Program& program, const PreparedProgram& prepared) {
   std::set<uint32_t> known, arguments;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Code& code = prepared.code(i);
-    const std::set<Slot> slots = float_slots(code);
+    const ShadowText& text = shadow_text(code);
     for (const Immediate& immediate : code.immediates)
-      if (immediate.cell == Cell::word && slots.contains(immediate.slot) &&
-          !all_literals[i].of_series.contains(immediate.slot))
+      if (immediate.cell == Cell::word && text.float_slots.contains(immediate.slot) &&
+          !literals_of(code).of_series.contains(immediate.slot))
         known.insert(without_sign(static_cast<uint32_t>(immediate.bits)));
     for (const Argument& argument : program.launches[i].arguments)
       if (const auto bits = real_argument(argument); bits && has_more_bits(*bits, kShortArgumentBits))
@@ -105,6 +92,7 @@ using Cells = ErrorCells;
 void set_cell(Pass& pass, ErrorMemory::Area& area, uint64_t offset, double error, int part = -1) {
   for (uint64_t half = 0; half < 2; ++half) {
     const auto [cells, at] = pass.memory.touch(area, offset + 2 * half);
+    cells->begin_to_hold();
     cells->kind[at] = half ? ErrorKind::tail : ErrorKind::f32;
     cells->error[at] = part < 0 ? error : 0;
     cells->bound[at] = 0;
@@ -160,12 +148,11 @@ void set_parameters(const Program& program, size_t i, Pass& pass) {
 
 /// One run: constants from `first` on, as many as there are parts; series and the shadow's own rounding.
 Pass pass_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-             const std::vector<Literals>& all_literals, const std::vector<Constant>& constants,
-             size_t first) {
+             const std::vector<Constant>& constants, size_t first) {
   const size_t count = std::min<size_t>(constants.size() - first, kParts);
   const auto enter = [&](size_t i, Pass& pass, ErrorPlan& plan) {
-    const Literals& literals = all_literals[i];
     const Code& code = pass.prepared.code(i);
+    const Literals& literals = literals_of(code);
     set_parameters(program, i, pass);
     for (size_t k = 0; k < count; ++k)
       follow_constant(program, constants[first + k], static_cast<int>(k), i, literals, pass, plan);
@@ -187,10 +174,9 @@ static_assert(kProbes < kMostParts);
 
 /// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
 /// matrices of norm 1 whose entries' sizes do not.
-Pass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-               const std::vector<Literals>& all_literals) {
+Pass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine) {
   const auto enter = [&](size_t i, Pass& pass, ErrorPlan& plan) {
-    const Literals& literals = all_literals[i];
+    const Literals& literals = literals_of(pass.prepared.code(i));
     set_parameters(program, i, pass);
     for (const Immediate& immediate : pass.prepared.code(i).immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
@@ -218,14 +204,13 @@ bool is_wide(const std::vector<double>& unsigned_slack, const std::vector<double
 
 /// Bounds without signs of those outputs for which they are wide, by probes.
 void narrow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-            const std::vector<Literals>& all_literals, const ExactRun& run,
-            std::map<std::string, std::vector<double>>& without_signs) {
+            const ExactRun& run, std::map<std::string, std::vector<double>>& without_signs) {
   std::map<std::string, std::vector<double>> first, largest;  // probe 0, the others
   for (const auto& [name, out] : run.outputs)
     if (is_wide(without_signs[name], out.value))
       first[name].resize(out.value.size()), largest[name].resize(out.value.size());
   if (first.empty()) return;
-  const Pass pass = probes_of(program, inputs, machine, all_literals);
+  const Pass pass = probes_of(program, inputs, machine);
   for (const auto& [name, tensor] : pass.outputs) {
     if (!first.contains(name)) continue;
     pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
@@ -247,17 +232,10 @@ void narrow(const Program& program, const TensorMap& inputs, const MachineOption
 ExactRun run_exact(const Program& program, const TensorMap& inputs, const MachineOptions& machine) {
   const auto start = std::chrono::steady_clock::now();
   ExactRun result;
-  std::vector<Literals> all_literals;
-  std::vector<Constant> constants;
-  {
-    const PreparedProgram prepared(program, inputs, machine);
-    for (size_t i = 0; i < program.launches.size(); ++i)
-      all_literals.push_back(literals_of(prepared.code(i)));
-    constants = constants_of(program, prepared, all_literals);
-  }
+  const std::vector<Constant> constants = constants_of(program, PreparedProgram(program, inputs, machine));
   std::map<std::string, std::vector<double>> without_signs;
   for (size_t first = 0; first == 0 || first < constants.size(); first += kParts) {
-    const Pass pass = pass_of(program, inputs, machine, all_literals, constants, first);
+    const Pass pass = pass_of(program, inputs, machine, constants, first);
     const size_t count = std::min<size_t>(constants.size() - first, kParts);
     for (size_t i = 0; i < pass.launches.size() && first == 0; ++i) {
       const OpErrors& launch = pass.launches[i];
@@ -287,7 +265,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
       });
     }
   }
-  narrow(program, inputs, machine, all_literals, result, without_signs);
+  narrow(program, inputs, machine, result, without_signs);
   for (auto& [name, out] : result.outputs)
     for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] += without_signs[name][i];
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -22,6 +22,7 @@ void begin_moves(const Program& program, const TensorMap& inputs, const InputMov
       const auto [cells, at] =
           pass.memory.touch(area, base - area.base + static_cast<uint64_t>(position) * bytes);
       const ErrorKind kind = error_kind_of(input.dtype);
+      cells->begin_to_hold();
       std::fill_n(&cells->kind[at], halves_of(kind), ErrorKind::tail);
       cells->kind[at] = kind, cells->error[at] = move.by, cells->bound[at] = 0;
     }

@@ -9,6 +9,7 @@
 #include "src/base/vm/instruction_row.h"
 #include "src/base/vm/rows/lane_rows.h"
 #include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/shadow_kit.h"
 
 // A program that decodes and never runs (the watch's library) is spared the sets for single hosts.
 #if defined(__x86_64__) && !defined(ASSAY_PORTABLE_LANES)
@@ -19,6 +20,7 @@
   namespace assay::vm::set {            \
   void add_all_rows(std::vector<Row>&); \
   LaneKit kit();                        \
+  ShadowKit shadow_kit();               \
   }
 ASSAY_LANE_SET(portable)
 #ifdef ASSAY_HOST_LANES
@@ -36,20 +38,21 @@ struct LaneSet {
   bool (*runs_here)();
   void (*add_rows)(std::vector<Row>&);
   LaneKit (*kit)();
+  ShadowKit (*shadow_kit)();
 };
 /// The best of the host last.
 constexpr LaneSet lane_set_table[] = {
-    {"portable", [] { return true; }, portable::add_all_rows, portable::kit},
+    {"portable", [] { return true; }, portable::add_all_rows, portable::kit, portable::shadow_kit},
 #ifdef ASSAY_HOST_LANES
     {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
-     avx2::add_all_rows, avx2::kit},
+     avx2::add_all_rows, avx2::kit, avx2::shadow_kit},
     {"avx512",
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
               __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
      },
-     avx512::add_all_rows, avx512::kit},
+     avx512::add_all_rows, avx512::kit, avx512::shadow_kit},
 #endif
 };
 
@@ -203,6 +206,9 @@ std::vector<Row> lane_rows(std::string_view set) {
 LaneKit lane_kit(std::string_view set) {
   return set_named(set).kit();
 }
+ShadowKit shadow_kit(std::string_view set) {
+  return set_named(set).shadow_kit();
+}
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = make_rows();
@@ -246,6 +252,11 @@ const Row* find_row(const ptx::Instruction& instruction) {
 
 const LaneKit& lane_kit() {
   static const LaneKit made = host_set().kit();
+  return made;
+}
+
+const ShadowKit& shadow_kit() {
+  static const ShadowKit made = host_set().shadow_kit();
   return made;
 }
 

@@ -13,6 +13,7 @@
 #include "src/base/numerics/counted_work.h"
 #include "src/base/numerics/threads.h"
 #include "src/base/vm/error_trace.h"
+#include "src/base/vm/shadow_text.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -47,10 +48,12 @@ struct Pass {
       for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
     }
     memory.add("parameters", parameter_base, kParameterBytes, 2, {ErrorKind::none, watch.parts});
+    bool wide = false;
+    for (size_t i = 0; i < program.launches.size(); ++i) wide |= shadow_text(prepared.code(i)).makes_wide;
     bool trapped = false;
     for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
       ErrorPlan shared;
-      shared.memory = &memory, shared.parting = watch.parting;
+      shared.memory = &memory, shared.parting = watch.parting, shared.wide = wide;
       shared.strict = watch.strict, shared.parts = watch.parts;
       if (watch.part_of_op) shared.part_of_op = watch.part_of_op(i);
       if (watch.enter) watch.enter(i, *this, shared);
