@@ -26,8 +26,8 @@ constexpr double kExpensive = 8e6;
 constexpr double kCheckedWork = 1e5;
 
 /// Most lane instructions of a case whose formula is judged: three runs with shadows, or more, of a quarter
-/// of a second together.
-constexpr uint64_t kFormulaInstructions = 10'000'000;
+/// of a second together. Of the first 2,000 cases of a run three quarters have no more.
+constexpr uint64_t kFormulaInstructions = 14'000'000;
 
 /// Multiplications of samples of a case whose roundings are judged: some hundredths of a second.
 constexpr double kRoundingWork = 4e6;
