@@ -47,7 +47,8 @@ struct OutputTile {
         const Operand q = Operand::load(queries + group * Exchange<Operand>::query_bytes, lane);
 #pragma unroll
         for (int i = 0; i < value_groups; ++i)
-          multiply_both(out[i], q, Operand::load(state + (i * 4 + group) * Operand::block_bytes, lane));
+          multiply_both(out[i], q,
+                        Operand::load_second(state + (i * 4 + group) * Operand::block_bytes, lane));
       }
       return;
     }
@@ -57,7 +58,8 @@ struct OutputTile {
 #pragma unroll
       for (int i = 0; i < value_groups; ++i)
         if (i < live_groups)
-          multiply_both(out[i], q, Operand::load(state + (i * 4 + group) * Operand::block_bytes, lane));
+          multiply_both(out[i], q,
+                        Operand::load_second(state + (i * 4 + group) * Operand::block_bytes, lane));
     }
   }
   // out += scores v for value group i; a[d]: scores with the tile d before.
@@ -68,7 +70,7 @@ struct OutputTile {
     for (int d = 3; d >= 0; --d)
       if (d <= warp) {
         Operand b;
-        load_columns<ValueTile>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
+        load_columns<ValueTile, true>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
         multiply_both(out[i], a[d], b);
       }
   }
@@ -83,7 +85,7 @@ struct OutputTile {
 #pragma unroll
           for (int i = 0; i < value_groups; ++i) {
             Operand b;
-            load_columns<ValueTile>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
+            load_columns<ValueTile, true>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
             multiply_both(out[i], a[d], b);
           }
     } else {

@@ -225,7 +225,7 @@ struct Scores {
 #pragma unroll
       for (int i = 0; i < 8; ++i)
         x[i >> 2][i & 3] = key[i >> 2][i & 3] * power_of_two(sums.after[i >> 2][i & 3]);
-      Operand::store_values(exchange.key_block(warp, group), lane, x);
+      Operand::store_second_values(exchange.key_block(warp, group), lane, x);
       if (row == 0)
         *exchange.total_quad(warp, group, lane & 3) =
             make_float4(power_of_two(sums.total[0][0]), power_of_two(sums.total[0][1]),
@@ -248,7 +248,7 @@ struct Scores {
     for (int d = 0; d < 3; ++d)
       if (d < warp) {
         const int tile = warp - 1 - d;
-        const Operand a = Operand::of(x), b = Operand::load(exchange.key_block(tile, group), lane);
+        const Operand a = Operand::of(x), b = Operand::load_second(exchange.key_block(tile, group), lane);
         multiply(across[d][0], a, b, 0);
         multiply(across[d][1], a, b, 1);
         const float4 total = *exchange.total_quad(tile, group, lane & 3);

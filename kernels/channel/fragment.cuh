@@ -54,6 +54,18 @@ struct Fragment {
     const int matrix = lane >> 3;
     load_matrices(r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
   }
+  // The same in the order of what is only ever B (../device/operand.cuh).
+  static __device__ __forceinline__ void packed_second_rows(u32 (&r)[4], const char* tile, int row,
+                                                            int column, int lane) {
+    const int matrix = lane >> 3;
+    load_matrices(r, tile + T::offset(row + (lane & 7) + 8 * (matrix >> 1), column + 8 * (matrix & 1)));
+  }
+  static __device__ __forceinline__ void packed_second_columns(u32 (&r)[4], const char* tile, int row,
+                                                               int column, int lane) {
+    const int matrix = lane >> 3;
+    load_matrices_transposed(
+        r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
+  }
   static __device__ __forceinline__ void packed_columns(u32 (&r)[4], const char* tile, int row, int column,
                                                         int lane) {
     const int matrix = lane >> 3;
@@ -84,6 +96,28 @@ struct Fragment {
       float x[2][4];
       columns(x, tile, row, column, lane);
       return Operand::of(x);
+    }
+  }
+  template <class Operand>
+  static __device__ __forceinline__ Operand second_row_operand(const char* tile, int row, int column,
+                                                               int lane) {
+    if constexpr (sizeof(Operand) == 16) {
+      u32 r[4];
+      packed_second_rows(r, tile, row, column, lane);
+      return Operand::second(r);
+    } else {
+      return row_operand<Operand>(tile, row, column, lane);
+    }
+  }
+  template <class Operand>
+  static __device__ __forceinline__ Operand second_column_operand(const char* tile, int row, int column,
+                                                                  int lane) {
+    if constexpr (sizeof(Operand) == 16) {
+      u32 r[4];
+      packed_second_columns(r, tile, row, column, lane);
+      return Operand::second(r);
+    } else {
+      return column_operand<Operand>(tile, row, column, lane);
     }
   }
   // The lane's elements, rounded to the stored format, back to where `columns` reads them.

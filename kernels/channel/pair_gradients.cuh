@@ -105,10 +105,10 @@ struct KeyGradients {
 
   // z of a tile from those of another one: M or its transpose.
   __device__ __forceinline__ void add_tile(Accumulator (&z)[2], const Operand& x, int tile, int from) const {
-    const Operand m =
-        tile > from
-            ? Products::template row_operand<Operand>(shared.products(), 16 * tile, 16 * from, lane)
-            : Products::template column_operand<Operand>(shared.products(), 16 * from, 16 * tile, lane);
+    const Operand m = tile > from ? Products::template second_row_operand<Operand>(shared.products(),
+                                                                                   16 * tile, 16 * from, lane)
+                                  : Products::template second_column_operand<Operand>(
+                                        shared.products(), 16 * from, 16 * tile, lane);
     multiply(z[0], x, m, 0);
     multiply(z[1], x, m, 1);
   }

@@ -50,6 +50,8 @@ struct ValueContractions {
   using Plain = typename Shared::Plain;
   using Values = Fragment<typename Shared::ValueTile, Format>;
   using States = Fragment<typename Shared::StateTile, Plain>;
+  // Pairs of later tiles too, which nobody reads: a product is cheaper than a branch around it.
+  static constexpr bool all_pairs = sizeof(Operand) == sizeof(OperandBf16);
   Accumulator products[4][2];             // do_i . v_j: rows i of the warp's 16 tokens, tile of j
   Accumulator queries[4][2], keys[4][2];  // S do and D v: 16 key channels x tokens, tile by tile
   float carried[2];                       // rowsum(S (.) D) over the lane's value channels
@@ -76,11 +78,12 @@ struct ValueContractions {
     }
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
-      const Operand v = Values::template row_operand<Operand>(shared.values(), 16 * tile, value, lane);
-      const Operand d_o = Values::template row_operand<Operand>(shared.cotangents(), 16 * tile, value, lane);
+      const Operand v = Values::template second_row_operand<Operand>(shared.values(), 16 * tile, value, lane);
+      const Operand d_o =
+          Values::template second_row_operand<Operand>(shared.cotangents(), 16 * tile, value, lane);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (tile <= warp) multiply(products[tile][half], own, v, half);
+        if (all_pairs || tile <= warp) multiply(products[tile][half], own, v, half);
         multiply(queries[tile][half], state, d_o, half);
         if constexpr (of_keys) multiply(keys[tile][half], adjoint, v, half);
       }

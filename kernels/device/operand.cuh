@@ -2,6 +2,8 @@
 // A, or columns of B), and four places of the contraction that belong to the lane's quarter t = lane % 4.
 // Which places those are is free as long as both operands agree, so callers let them be neighbours in memory.
 // The same registers serve as A (16 rows) and as B (two tiles of 8 columns: rows 0-7 and rows 8-15 of x).
+// What is only ever B is loaded by `load_second` and its like: in an order in which the two registers of a
+// tile of columns are neighbours, as the instruction wants them.
 //   m16n8k16 (bf16):    places {0, 2} are k = 2t, 2t+1; places {1, 3} are k = 2t+8, 2t+9
 //   m16n8k8 (tf32) x 2: places 0, 2 are k = t, t+4 of the first product; places 1, 3 those of the second
 #pragma once
@@ -33,6 +35,16 @@ struct OperandBf16 {
   }
   static __device__ void store_values(char* block, int lane, const float (&x)[2][4]) {
     of(x).store(block, lane);
+  }
+  static __device__ OperandBf16 second(const u32 (&x)[4]) { return {{x[0], x[2], x[1], x[3]}}; }
+  static __device__ OperandBf16 load_second(const char* block, int lane) {
+    const uint4 x = reinterpret_cast<const uint4*>(block)[lane];
+    return {{x.x, x.z, x.y, x.w}};
+  }
+  static __device__ void store_second_values(char* block, int lane, const float (&x)[2][4]) {
+    const OperandBf16 operand = of(x);
+    reinterpret_cast<uint4*>(block)[lane] =
+        make_uint4(operand.r[0], operand.r[2], operand.r[1], operand.r[3]);
   }
 };
 
@@ -74,6 +86,12 @@ struct OperandTf32 {
   static __device__ void store_values(char* block, int lane, const float (&x)[2][4]) {
     store_floats(block, lane, x);
   }
+  static __device__ OperandTf32 load_second(const char* block, int lane) {
+    return load(block, lane);
+  }
+  static __device__ void store_second_values(char* block, int lane, const float (&x)[2][4]) {
+    store_values(block, lane, x);
+  }
 };
 
 __device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32& a, const OperandTf32& b,
@@ -105,6 +123,12 @@ struct OperandTf32x3 {
   }
   static __device__ void store_values(char* block, int lane, const float (&x)[2][4]) {
     store_floats(block, lane, x);
+  }
+  static __device__ OperandTf32x3 load_second(const char* block, int lane) {
+    return load(block, lane);
+  }
+  static __device__ void store_second_values(char* block, int lane, const float (&x)[2][4]) {
+    store_values(block, lane, x);
   }
 };
 

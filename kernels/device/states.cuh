@@ -40,7 +40,7 @@ struct OperandStates {
   }
   static __device__ i64 key_place(int key_group) { return key_group * Operand::block_bytes; }
   static __device__ __forceinline__ void store(Bits* at, const Shape&, int lane, const float (&x)[2][4]) {
-    Operand::store_values(at, lane, x);
+    Operand::store_second_values(at, lane, x);
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {

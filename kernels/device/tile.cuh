@@ -85,13 +85,16 @@ template <class T, class Operand>
 constexpr bool holds_operands = sizeof(Operand) == sizeof(OperandBf16) && sizeof(typename T::Bits) == 2;
 
 // Operand whose rows are the tile's columns [column, column + 16) and whose places are 16 of its tokens.
-template <class T, class Operand, class Tokens>
+// `second`: it is only ever B (operand.cuh).
+template <class T, bool second = false, class Operand, class Tokens>
 __device__ __forceinline__ void load_columns(Operand& operand, const char* tile, int column, Tokens token,
                                              int lane) {
   if constexpr (holds_operands<T, Operand>) {
     const int matrix = lane >> 3;
-    const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
-    load_matrices_transposed(operand.r, row);
+    const int of_places = second ? matrix & 1 : matrix >> 1, of_rows = second ? matrix >> 1 : matrix & 1;
+    u32 r[4];
+    load_matrices_transposed(r, tile + T::offset(token(lane & 7, of_places), column + 8 * of_rows));
+    operand = second ? Operand::second(r) : Operand{{r[0], r[1], r[2], r[3]}};
   } else {
     float x[2][4];
 #pragma unroll

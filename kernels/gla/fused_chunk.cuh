@@ -129,7 +129,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
       for (int i = 0; i < value_groups; ++i) {
         float x[2][4];
         state[part].block(i, x);
-        Operand::store_values(copies + (4 * i + warp) * Operand::block_bytes, lane, x);
+        Operand::store_second_values(copies + (4 * i + warp) * Operand::block_bytes, lane, x);
       }
       __syncthreads();
       const int groups = min(4, shape.key_groups() - 4 * part);

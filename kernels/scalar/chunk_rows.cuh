@@ -168,7 +168,7 @@ struct OutputRows {
 #pragma unroll
       for (int i = 0; i < groups; ++i)
         if (i < value_groups) {
-          const Operand S = Operand::load(state + (i * 4 + group) * Operand::block_bytes, lane);
+          const Operand S = Operand::load_second(state + (i * 4 + group) * Operand::block_bytes, lane);
           multiply(out[i][0], q, S, 0);
           multiply(out[i][1], q, S, 1);
         }

@@ -122,7 +122,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
       for (int i = 0; i < 2; ++i) {
         float x[2][4];
         state[part].block(i, x);
-        Operand::store_values(copies + (4 * i + warp) * Operand::block_bytes, lane, x);
+        Operand::store_second_values(copies + (4 * i + warp) * Operand::block_bytes, lane, x);
       }
       wait_copies<0>();
       __syncthreads();
