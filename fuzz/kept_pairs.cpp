@@ -27,7 +27,8 @@ std::string note_of(const char* at, size_t bytes) {
     const size_t whole = sizeof head + padded(head.n_namesz) + padded(head.n_descsz);
     if (whole > left) break;
     const char* const name = at + sizeof head;
-    if (head.n_type == NT_GNU_BUILD_ID && std::string_view(name, head.n_namesz) == std::string_view("GNU", 4)) {
+    if (head.n_type == NT_GNU_BUILD_ID &&
+        std::string_view(name, head.n_namesz) == std::string_view("GNU", 4)) {
       std::string text;
       for (size_t i = 0; i < head.n_descsz; ++i)
         text += fmt::format("{:02x}", static_cast<unsigned char>(name[padded(head.n_namesz) + i]));
@@ -67,8 +68,8 @@ const std::string& digest_of_program() {
 
 /// Empty of a kernel that the program does not determine: a user's plan, a defect.
 std::string head_of(const Kernel& kernel) {
-  const bool is_own = std::any_of(kernels().begin(), kernels().end(),
-                                  [&](const Kernel& row) { return &row == &kernel; });
+  const bool is_own =
+      std::any_of(kernels().begin(), kernels().end(), [&](const Kernel& row) { return &row == &kernel; });
   if (!is_own || digest_of_program().empty()) return "";
   return fmt::format("pairs of {} by {}\n", kernel.name, digest_of_program());
 }

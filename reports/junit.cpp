@@ -154,7 +154,8 @@ std::vector<TestSuite> fuzz_suites(const json& run) {
 TestSuite verification_suite(const json& v) {
   const std::string verdict = text_of(v, "verdict");
   std::string message = text_of(v, "cause");
-  if (message.empty() && verdict != "pass") message = headline_of(v);  // inputs out of the domain have no cause
+  if (message.empty() && verdict != "pass")
+    message = headline_of(v);  // inputs out of the domain have no cause
   TestSuite suite{text_of(v, "kernel"), {}};
   const auto add = [&](const json& output, const char* of, int64_t undecided) {
     const bool bad = count_of(output, "violation") + count_of(output, "nonfinite") +

@@ -31,24 +31,22 @@ std::string unbounded_text(const std::string& output, int64_t by_formula, int64_
 
 Sections sections_of_page() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {&properties,     &checks,           &domain,
-                                              &trap,           &origin,           &origins,
-                                              &triage,         &diagnosis,        &unexplained,    &suspect_lines,
-                                              &outputs,        &formula,          &rounding,
-                                              &power,          &expected_outputs, &accumulated_decay,
-                                              &worst_elements, &element_slice,    &shadow,
-                                              &exponents,      &program,          &births,
-                                              &repeats};
+  static constexpr const Section* kOrder[] = {
+      &properties,        &checks,         &domain,        &trap,        &origin,
+      &origins,           &triage,         &diagnosis,     &unexplained, &suspect_lines,
+      &outputs,           &formula,        &rounding,      &power,       &expected_outputs,
+      &accumulated_decay, &worst_elements, &element_slice, &shadow,      &exponents,
+      &program,           &births,         &repeats};
   return kOrder;
 }
 
 Sections sections_of_markdown() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {&properties,        &domain,   &trap,   &checks,
-                                              &formula,           &rounding, &origin, &origins,
-                                              &element_slice,     &shadow,   &triage, &diagnosis,
-                                              &unexplained, &suspect_lines,     &outputs,  &power,  &expected_outputs,
-                                              &accumulated_decay, &program,  &births, &repeats};
+  static constexpr const Section* kOrder[] = {
+      &properties,  &domain,        &trap,          &checks, &formula,          &rounding,
+      &origin,      &origins,       &element_slice, &shadow, &triage,           &diagnosis,
+      &unexplained, &suspect_lines, &outputs,       &power,  &expected_outputs, &accumulated_decay,
+      &program,     &births,        &repeats};
   return kOrder;
 }
 
@@ -57,7 +55,7 @@ Sections sections_of_console() {
   static constexpr const Section* kOrder[] = {
       &trap,    &partial, &program,       &checks, &properties,        &repeats,        &births,
       &outputs, &formula, &rounding,      &power,  &accumulated_decay, &worst_elements, &expected_outputs,
-      &origin,  &origins, &element_slice, &triage, &diagnosis,         &unexplained, &suspect_lines};
+      &origin,  &origins, &element_slice, &triage, &diagnosis,         &unexplained,    &suspect_lines};
   return kOrder;
 }
 
@@ -69,9 +67,10 @@ Sections sections_of_notes() {
 
 Sections sections_by_weight() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {
-      &diagnosis, &origin,  &trap,    &checks,   &repeats,          &suspect_lines, &properties,
-      &domain,    &outputs, &formula, &rounding, &expected_outputs, &element_slice, &shadow, &unexplained};
+  static constexpr const Section* kOrder[] = {&diagnosis,     &origin,        &trap,       &checks,
+                                              &repeats,       &suspect_lines, &properties, &domain,
+                                              &outputs,       &formula,       &rounding,   &expected_outputs,
+                                              &element_slice, &shadow,        &unexplained};
   return kOrder;
 }
 

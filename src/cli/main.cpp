@@ -65,7 +65,8 @@ std::string unexpected_text(const CLI::App& app, const std::string& message) {
   return near ? fmt::format("unknown option '--{}': did you mean '--{}'?", given, *near) : message;
 }
 
-/// The first argument, if it names no subcommand and is no option of the program's own, is most likely a misspelt one.
+/// The first argument, if it names no subcommand and is no option of the program's own, is most likely a
+/// misspelt one.
 void require_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return;
   const std::string first(argv[1]);

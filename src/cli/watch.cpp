@@ -141,11 +141,10 @@ struct WatchCommand {
     const json& births = answer.at("births");
     print(births);
     const auto launches = answer.at("launches").get<uint32_t>();
-    output.console().line(fmt::format("{} in {} on {}; {}; {}: {}",
-                                      counted(static_cast<int64_t>(births.size()), "birth", "births"),
-                                      counted(launches, "launch", "launches"),
-                                      machine ? "the machine" : "the GPU", shares(answer.at("counts")),
-                                      words[0], ending_text(status)));
+    output.console().line(fmt::format(
+        "{} in {} on {}; {}; {}: {}", counted(static_cast<int64_t>(births.size()), "birth", "births"),
+        counted(launches, "launch", "launches"), machine ? "the machine" : "the GPU",
+        shares(answer.at("counts")), words[0], ending_text(status)));
     const auto modules = answer.at("modules").get<size_t>();
     const auto left_out = answer.at("left_out").get<int64_t>();
     output.console().line(fmt::format("{} watched; {} not: machine code, or of a library",

@@ -66,7 +66,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::vector<OriginGroup> origins;   ///< every distinct origin, where asked for
   std::optional<ElementSlice> slice;  ///< what stands behind one element, where asked for
   std::vector<Diagnosis> diagnosis;
-  std::vector<SuspectLine> lines;  ///< that may have made finite values wrong, the likeliest first
+  std::vector<SuspectLine> lines;          ///< that may have made finite values wrong, the likeliest first
   std::optional<std::string> unexplained;  ///< of a finding whose explanation had no time, or not enough: why
   std::vector<ExponentRange> exponents;
   std::vector<BranchSides> branches;   ///< where the backend gives them; not written to JSON
@@ -115,7 +115,8 @@ void fields(Io& io, Verification& x) {
   ASSAY_LATER(slice);
   ASSAY_FIELD(diagnosis);
   ASSAY_LATER(lines, "source lines that may have made finite values wrong, the likeliest first");
-  ASSAY_LATER(unexplained, "of a finding whose explanation had no time, or not enough: why; its replay explains it");
+  ASSAY_LATER(unexplained,
+              "of a finding whose explanation had no time, or not enough: why; its replay explains it");
   ASSAY_FIELD(exponents);
   ASSAY_LATER(partial, "where only some blocks ran: which, and what is judged");
   ASSAY_LATER(checks);

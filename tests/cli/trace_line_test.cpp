@@ -18,7 +18,7 @@ int line_of_store() {
   return 0;
 }
 
-const std::string kCase = "trace gla.chunk -T 64 -K 16 -V 16 --at channel/chunk_output.cuh:";
+const std::string kCase = "trace gla.chunk -T 64 -K 16 -V 15 --at channel/chunk_output.cuh:";
 
 TEST(TraceLine, ShowsWhichElementsAStoreOfAKernelReaches) {
   const ScratchFolder folder;

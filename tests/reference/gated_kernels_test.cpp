@@ -92,7 +92,8 @@ TEST(GatedKernels, exponentials_are_those_of_single_numbers) {
   x[1] = -HUGE_VAL, x[2] = HUGE_VAL, x[4] = -0.0;
   for (const GatedKernels& kernels : runnable_gated_kernels()) {
     kernels.exponentials(x.data(), std::ssize(x), y.data());
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], exponential(x[i])) << kernels.instruction_set << x[i];
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_EQ(y[i], exponential(x[i])) << kernels.instruction_set << x[i];
   }
 }
 

@@ -173,7 +173,7 @@ TEST(FaultLocation, WhereOnlyTheChecksHaveAFindingTheBarrierAndTheAccessesAreNam
       located("gla.chunk@R1/B1/T17/H1/K1/V1/bf16/g-fp32/none/v-exact/s1/backward", vm::Checks{});
   EXPECT_TRUE(v.cause.starts_with("check/race")) << v.cause;
   ASSERT_FALSE(v.lines.empty());
-  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{270});
+  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{297});
   EXPECT_EQ(named_in("kernels/device/operand.cuh", v), (std::vector<int>{31, 28}));
 }
 

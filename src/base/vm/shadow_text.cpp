@@ -29,8 +29,8 @@ bool makes_wide(const Code& code) {
 
 const ShadowText& shadow_text(const Code& code) {
   std::call_once(code.shadow_text.once, [&] {
-    code.shadow_text.made = std::make_shared<const ShadowText>(
-        ShadowText{float_slots(code), makes_wide(code)});
+    code.shadow_text.made =
+        std::make_shared<const ShadowText>(ShadowText{float_slots(code), makes_wide(code)});
   });
   return *code.shadow_text.made;
 }

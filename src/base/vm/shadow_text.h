@@ -1,4 +1,5 @@
-// What exact shadows know of a program's text beside its literals (literals.h): found once for all runs of an entry.
+// What exact shadows know of a program's text beside its literals (literals.h): found once for all runs of an
+// entry.
 #pragma once
 #include <set>
 

@@ -330,7 +330,8 @@ std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, b
   std::vector<Hash> hashes(static_cast<size_t>(count));
   for (const Tensor* x : inputs)
     for (int64_t t = 0; t < tokens; ++t)
-      add_row(*x, t, x->size() / tokens, channels ? hashes.data() : &hashes[static_cast<size_t>(t)], channels);
+      add_row(*x, t, x->size() / tokens, channels ? hashes.data() : &hashes[static_cast<size_t>(t)],
+              channels);
   std::vector<uint64_t> seen;
   for (const Hash& hash : hashes)
     if (!hash.zero) seen.push_back(hash.value);
