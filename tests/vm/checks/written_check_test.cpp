@@ -79,6 +79,10 @@ const Twin twins[] = {
     {"a tensor-core operand whose row is used", "unwritten-tensor-core",
      "mov.b32 %r3, %t; FAULT\n" PRODUCT "add.f32 %f5, %f1, %f3; mov.b32 %d, %f5;\n",
      "mov.b32 %r4, %r9; // read\n", "mov.b32 %r4, 0;\n", "", 32},
+    {"a tensor-core operand of which one lane is not written", "unwritten-tensor-core",
+     "mov.b32 %r3, %t; mov.b32 %r4, 0; setp.eq.u32 %p1, %r32, FAULT;\n@%p1 mov.b32 %r4, %r9; // "
+     "read\n" PRODUCT "add.f32 %f5, %f1, %f3; mov.b32 %d, %f5;\n",
+     "9", "32", "", 32},
     {"ldmatrix of rows that nobody wrote", "unwritten-tensor-core",
      MINE "shl.b32 %r2, %r32, 4; and.b32 %r2, %r2, 112; add.s32 %r2, %r2, %r0; FAULT bar.warp.sync -1;\n"
           "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2]; // read\nmov.b32 %r4, 0;\n" PRODUCT

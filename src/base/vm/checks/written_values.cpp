@@ -129,10 +129,10 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
     for (int byte = at.bit / 8; byte < (at.bit + format_of(form.sum).bits) / 8; ++byte)
       states[static_cast<size_t>(at.slot)][static_cast<size_t>(byte)] |= 1u << at.lane;
   };
-  std::vector<char> unwritten(op.slot_count);
+  std::vector<Lanes> unwritten(op.slot_count);
   for (int i = 0; i < op.slot_count; ++i) unwritten[static_cast<size_t>(i)] = any(warp, register_at(i));
   elements.each_operand([&](char operand, int row, int column, Element element, const ElementPlace& at) {
-    if (at.slot >= 0 && !unwritten[static_cast<size_t>(at.slot)]) return;
+    if (at.slot >= 0 && unwritten[static_cast<size_t>(at.slot)] == 0) return;
     const BytePlace from = place_of(op, at);
     const int count = std::max(1, format_of(element).bits / 8);
     const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
