@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "src/base/vm/flow_graph.h"
+
 namespace assay::vm {
 namespace {
 
@@ -32,43 +34,44 @@ bool reads_own(const Signature& s) {
 
 class Paths {
  public:
-  explicit Paths(const Code& code) : code_(code), words_((code.register_bytes / kUnit + 63) / 64) {
-    find_stretches();
-    entered_.assign(begins_.size(), Set(words_, ~uint64_t{0}));
-    if (!entered_.empty()) entered_[0].assign(words_, 0);
+  explicit Paths(const Code& code)
+      : code_(code),
+        graph_(flow_graph(code, 0, static_cast<int32_t>(code.ops.size()))),
+        words_((code.register_bytes / kUnit + 63) / 64),
+        entered_(graph_.first.size(), Set(words_, ~uint64_t{0})) {
+    entered_[0].assign(words_, 0);
   }
 
   Set unsure() {
-    std::vector<size_t> open;
-    if (!begins_.empty()) open.push_back(0);
-    std::vector<char> seen(begins_.size());
+    std::vector<size_t> open{0};
+    std::vector<char> seen(graph_.first.size());
     while (!open.empty()) {
       const size_t at = open.back();
       open.pop_back();
       seen[at] = 1;
       Set written = entered_[at];
-      for (size_t i = begins_[at]; i < end_of(at); ++i) write(code_.ops[i], written);
-      each_next(at, [&](size_t next) {
+      each_op(at, [&](const Op& op) { write(op, written); });
+      for (const int32_t successor : graph_.successors[at]) {
+        const auto next = static_cast<size_t>(successor);
         bool less = !seen[next];
         for (size_t w = 0; w < words_; ++w) {
           const uint64_t both = entered_[next][w] & written[w];
           less |= both != entered_[next][w], entered_[next][w] = both;
         }
         if (less) open.push_back(next);
-      });
+      }
     }
     Set found(words_);
-    for (size_t at = 0; at < begins_.size(); ++at) {
+    for (size_t at = 0; at < seen.size(); ++at) {
       if (!seen[at]) continue;
       Set written = entered_[at];
-      for (size_t i = begins_[at]; i < end_of(at); ++i) {
-        const Op& op = code_.ops[i];
+      each_op(at, [&](const Op& op) {
         for (const Use& read : code_.signature(op).reads)
           if (read.slot < code_.register_bytes &&
               !(reads_own(code_.signature(op)) && has(written, read.slot)))
             add(found, read.slot);
         write(op, written);
-      }
+      });
     }
     return found;
   }
@@ -85,47 +88,17 @@ class Paths {
       if (use.slot < code_.register_bytes) add(written, use.slot);
   }
 
-  void find_stretches() {
-    std::vector<char> leads(code_.ops.size() + 1);
-    leads[0] = 1;
-    const auto lead = [&](int32_t op) {
-      if (op >= 0) leads[static_cast<size_t>(op)] = 1;
-    };
-    for (size_t i = 0; i < code_.ops.size(); ++i) {
-      const Op& op = code_.ops[i];
-      lead(op.target);
-      for (const int32_t target : table_of(op)) lead(target);
-      if (leaves(code_.signature(op))) leads[i + 1] = 1;
-    }
-    stretch_of_.resize(code_.ops.size());
-    for (size_t i = 0; i < code_.ops.size(); ++i) {
-      if (leads[i]) begins_.push_back(i);
-      stretch_of_[i] = begins_.size() - 1;
-    }
-  }
-  std::vector<int32_t> table_of(const Op& op) const {
-    const bool has_one = code_.signature(op).control == Control::branch_table;
-    return has_one ? code_.branch_tables[op.immediate] : std::vector<int32_t>{};
-  }
-  size_t end_of(size_t stretch) const {
-    return stretch + 1 < begins_.size() ? begins_[stretch + 1] : code_.ops.size();
-  }
   template <class Visit>
-  void each_next(size_t stretch, const Visit& visit) const {
-    const size_t end = end_of(stretch);
-    const Op& last = code_.ops[end - 1];
-    const auto go = [&](int32_t op) {
-      if (op >= 0 && static_cast<size_t>(op) < code_.ops.size()) visit(stretch_of_[static_cast<size_t>(op)]);
-    };
-    const Signature& signature = code_.signature(last);
-    if (signature.control == Control::branch) go(last.target);
-    for (const int32_t target : table_of(last)) go(target);
-    if (!leaves(signature) || last.guarded) go(static_cast<int32_t>(end));
+  void each_op(size_t stretch, const Visit& visit) const {
+    const auto begin = static_cast<size_t>(graph_.first[stretch]),
+               end = stretch + 1 < graph_.first.size() ? static_cast<size_t>(graph_.first[stretch + 1])
+                                                       : code_.ops.size();
+    for (size_t i = begin; i < end; ++i) visit(code_.ops[i]);
   }
 
   const Code& code_;
+  const FlowGraph graph_;
   const size_t words_;
-  std::vector<size_t> begins_, stretch_of_;
   std::vector<Set> entered_;
 };
 
