@@ -66,6 +66,13 @@ inline bool is_all(const ErrorKind* kinds, ErrorKind kind) {
 /// Value of an fp16 or bf16 pattern, 16 bits. (error_trace.cpp)
 double half_of(ErrorKind kind, uint32_t bits);
 
+/// Zeros of either sign, all of them.
+inline bool is_zero(const double* x, size_t count) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < count; ++i) seen |= std::bit_cast<uint64_t>(x[i]) << 1;
+  return seen == 0;
+}
+
 /// A run of cells, one per half (cell_memory.h).
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;

@@ -15,12 +15,6 @@ namespace {
 
 constexpr double kLost[] = {std::numeric_limits<double>::infinity()};
 
-bool is_zero_row(const double* x) {
-  uint64_t seen = 0;
-  for (size_t lane = 0; lane < 32; ++lane) seen |= std::bit_cast<uint64_t>(x[lane]) << 1;
-  return seen == 0;
-}
-
 }  // namespace
 
 struct ErrorTrace::Fragments {
@@ -84,7 +78,7 @@ struct ErrorTrace::Fragments {
     for (size_t lane = 0; lane < 32; ++lane) exact[places[lane]] = value[places[lane]] + error[places[lane]];
     for (uint32_t parts = from.parted; parts; parts &= parts - 1) {
       const int p = std::countr_zero(parts);
-      if (is_zero_row(from.part[p])) continue;
+      if (is_zero(from.part[p], 32)) continue;
       double* const part = m.part[p][0];
       for (size_t lane = 0; lane < 32; ++lane) part[places[lane]] = sign * from.part[p][lane];
       m.parted |= 1u << p;

@@ -84,21 +84,6 @@ const Row* find_row(std::string_view opcode);
 /// The row of an instruction; mov with a vector operand packs or unpacks: rows of their own.
 const Row* find_row(const ptx::Instruction&);
 
-/// Operands of LaneKit::combine_sums: a[k], b[k][8], c[8], d[8].
-struct MatrixRow {
-  const double *a, *a_error, *a_bound;
-  const double *b, *b_error, *b_bound;
-  const double *c, *c_error, *c_bound;
-  const double* d;
-  double *local, *error, *bound;  ///< [8]
-};
-
-/// Operands of LaneKit::combine_parts, as those of combine_sums.
-struct PartsRow {
-  const double *a, *a_part, *b, *b_part, *c_part;
-  double* part;  ///< [8]
-};
-
 /// Lanes of a finished step.
 struct ErrorMasks {
   uint32_t finite;   ///< result_error is
@@ -139,16 +124,8 @@ struct LaneKit {
   /// Smallest and largest of active lanes, or of their magnitudes. NaN counts for nothing.
   void (*value_range)(const double* x, bool magnitudes, uint32_t mask, double* smallest, double* largest);
   ErrorMasks (*error_masks)(const RealStep&, double parting, double ratio);
-  /// One accumulator row of a tensor-core sum, 8 columns: error and bound of sum_k a[k] b[k][n] + c[n]
-  /// against the machine's d[n]; operands as doubles, errors (_e) and bounds (_b) beside them.
-  void (*combine_sums)(int k, const MatrixRow&);
   /// result_bound without |local|; with `own` of it and `roundoff` of |result_error|.
   void (*widen_bounds)(const RealStep&, double own, double roundoff);
-  /// d[i] = sum of slope[k][i] part[k][i] over count operands; a term that is not finite is 0 and
-  /// its lane in the result.
-  uint32_t (*carry_part)(double* d, int count, const double* const* slope, const double* const* part);
-  /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n].
-  void (*combine_parts)(int k, const PartsRow&);
   /// address[i] = base[i] + offset; of words in 32 bits, around which they wrap.
   void (*offset_wide)(uint64_t* address, const void* base, uint64_t offset);
   void (*offset_words)(uint64_t* address, const void* base, uint32_t offset);

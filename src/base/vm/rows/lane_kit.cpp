@@ -91,30 +91,6 @@ ErrorMasks error_masks(const RealStep& step, double parting, double ratio) {
   return {any_of(finite), any_of(bounded), any_of(rounded), any_of(parted), any_of(large)};
 }
 
-// local: products of 11 bits or 24 bits are exact doubles; their sum is kept as high + low (two_sum).
-void combine_sums(int k, const MatrixRow& r) {
-  double high[8], low[8], error[8], bound[8];
-  for (int n = 0; n < 8; ++n) high[n] = r.c[n], low[n] = 0, error[n] = r.c_error[n], bound[n] = r.c_bound[n];
-  for (int i = 0; i < k; ++i) {
-    const double a = r.a[i], a_error = r.a_error[i], a_bound = r.a_bound[i], size = __builtin_fabs(a);
-    const double *b = r.b + 8 * i, *b_error = r.b_error + 8 * i, *b_bound = r.b_bound + 8 * i;
-#pragma GCC ivdep
-    for (int n = 0; n < 8; ++n) {
-      const double p = a * b[n], s = high[n] + p, t = s - high[n];
-      low[n] += (high[n] - (s - t)) + (p - t);
-      high[n] = s;
-      const double exact_b = b[n] + b_error[n];
-      error[n] += exact_b * a_error + a * b_error[n];
-      bound[n] += __builtin_fabs(exact_b) * a_bound + size * b_bound[n];
-    }
-  }
-  for (int n = 0; n < 8; ++n) {
-    r.local[n] = (high[n] - r.d[n]) + low[n];
-    r.error[n] = error[n] + r.local[n];
-    r.bound[n] = bound[n] + __builtin_fabs(r.local[n]);
-  }
-}
-
 void widen_bounds(const RealStep& step, double own, double roundoff) {
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
@@ -122,33 +98,6 @@ void widen_bounds(const RealStep& step, double own, double roundoff) {
     step.result_bound[i] =
         (carried < 0 ? 0 : carried) + own * local + roundoff * __builtin_fabs(step.result_error[i]);
   }
-}
-
-uint32_t carry_part(double* d, int count, const double* const* slope, const double* const* part) {
-  FourBits bit = {1, 2, 4, 8}, bad = {};
-  for (int i = 0; i < 32; i += 4, bit <<= 4) {
-    Four sum = {};
-    for (int k = 0; k < count; ++k) {
-      const Four p = four_at(part[k] + i), term = p != 0 ? four_at(slope[k] + i) * p : Four{};
-      const auto finite = magnitude(term) <= 0x1.fffffffffffffp+1023;
-      sum += finite ? term : Four{};
-      bad |= reinterpret_cast<FourBits>(~finite) & bit;
-    }
-    *reinterpret_cast<Four*>(d + i) = sum;
-  }
-  return any_of(bad);
-}
-
-void combine_parts(int k, const PartsRow& r) {
-  double sum[8];
-  for (int n = 0; n < 8; ++n) sum[n] = r.c_part[n];
-  for (int i = 0; i < k; ++i) {
-    const double a = r.a[i], a_part = r.a_part[i];
-    const double *b = r.b + 8 * i, *b_part = r.b_part + 8 * i;
-#pragma GCC ivdep
-    for (int n = 0; n < 8; ++n) sum[n] += b[n] * a_part + a * b_part[n];
-  }
-  for (int n = 0; n < 8; ++n) r.part[n] = sum[n];
 }
 
 void offset_wide(uint64_t* address, const void* base, uint64_t offset) {
@@ -223,9 +172,8 @@ void add_all_rows(std::vector<Row>& table) {
 }
 
 LaneKit kit() {
-  return {blend_words,  blend_wide,    argument_range, widen_floats, value_range,
-          error_masks,  combine_sums,  widen_bounds,   carry_part,   combine_parts,
-          offset_wide,  offset_words,  lanes_within,   place_lanes,  shuffle_sources,
+  return {blend_words,  blend_wide,    argument_range, widen_floats, value_range, error_masks,
+          widen_bounds, offset_wide,   offset_words,   lanes_within, place_lanes, shuffle_sources,
           spread_words, collect_words, spread_halves,  sum_tile};
 }
 
