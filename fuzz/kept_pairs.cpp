@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "kernels/compile_ptx.h"
+#include "src/base/document/whole_file.h"
 
 namespace assay {
 namespace {
@@ -97,12 +97,7 @@ void keep_pairs(const Kernel& kernel, const std::vector<uint8_t>& possible) {
   std::string text = head_of(kernel);
   if (text.empty()) return;
   for (const uint8_t of : possible) text += of ? '1' : '0';
-  const fs::path kept = path_of(kernel), apart = kept.string() + fmt::format(".{}", getpid());
-  std::error_code failed;
-  fs::create_directories(kept.parent_path(), failed);
-  const bool whole = bool((std::ofstream(apart, std::ios::binary) << text).flush());
-  if (whole) fs::rename(apart, kept, failed);
-  if (!whole || failed) fs::remove(apart, failed);
+  write_whole(path_of(kernel), text);
 }
 
 }  // namespace assay

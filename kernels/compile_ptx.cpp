@@ -23,6 +23,7 @@
 #include "kernels/inline_calls.h"
 #include "kernels/packed_text.h"
 #include "kernels/prepare_ptx.h"
+#include "src/base/document/whole_file.h"
 
 namespace assay {
 namespace {
@@ -123,12 +124,7 @@ const std::string& nvcc_version() {
       return known.substr(identity.size() + 1);
     const std::string said = said_version(nvcc);
     if (said.empty()) return std::string(ASSAY_BUILD_NVCC_VERSION);
-    const fs::path apart = note.string() + fmt::format(".{}", getpid());
-    std::error_code failed;  // then the next process asks again
-    fs::create_directories(note.parent_path(), failed);
-    const bool whole = bool((std::ofstream(apart, std::ios::binary) << identity << '\n' << said).flush());
-    if (whole) fs::rename(apart, note, failed);
-    if (!whole || failed) fs::remove(apart, failed);
+    write_whole(note, identity + '\n' + said);  // where it cannot, the next process asks again
     return said;
   }();
   return version;

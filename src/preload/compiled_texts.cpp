@@ -1,12 +1,12 @@
 #include "src/preload/compiled_texts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 #include <optional>
 
+#include "src/base/document/whole_file.h"
 #include "src/base/numerics/fnv.h"
 #include "src/preload/watched_process.h"
 
@@ -22,15 +22,6 @@ std::optional<std::string> contents_of(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
   return std::string{std::istreambuf_iterator<char>(in), {}};
-}
-
-/// Whole or not at all, also where several processes write the same.
-void keep(const std::filesystem::path& path, const std::string& contents) {
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  const std::filesystem::path part = fmt::format("{}.{}", path.string(), getpid());
-  std::ofstream(part, std::ios::binary) << contents;
-  std::filesystem::rename(part, path, ignored);
 }
 
 /// Of the current context's GPU; 0 without one.
@@ -77,7 +68,7 @@ std::string code_name(const std::string& text, int capability) {
 std::string CompiledTexts::kept(const std::string& text, int capability) const {
   if (!keeps()) return {};
   if (contents_of(folder_ / name_of(text, "ptx")) != text)
-    return keep(folder_ / name_of(text, "ptx"), text), "";
+    return write_whole(folder_ / name_of(text, "ptx"), text), "";
   return contents_of(folder_ / code_name(text, capability)).value_or("");
 }
 
@@ -86,7 +77,7 @@ std::string CompiledTexts::compiled(const std::string& text) const {
   std::string made = kept(text, capability);
   if (!made.empty()) return made;
   made = compiled_by_driver(text);
-  if (capability > 0 && !made.empty()) keep(folder_ / code_name(text, capability), made);
+  if (capability > 0 && !made.empty()) write_whole(folder_ / code_name(text, capability), made);
   return made;
 }
 
