@@ -25,9 +25,18 @@ constexpr double kExpensive = 8e6;
 /// Lane instructions that a case spends on the checking machine, on average: an eighth of what a case costs.
 constexpr double kCheckedWork = 1e5;
 
-/// Most lane instructions of a case whose formula is judged: three runs with shadows, or more, of a quarter
-/// of a second together. Of the first 2,000 cases of a run three quarters have no more.
-constexpr uint64_t kFormulaInstructions = 14'000'000;
+/// Most lane instructions of a case whose formula is judged, of a recurrence that only decays: some twentieth
+/// of a second. Of the first 1,500 cases of a run two thirds have no more.
+constexpr uint64_t kFormulaInstructions = 12'000'000;
+/// The same where nothing else decides.
+constexpr uint64_t kFormulaWhereOpen = 70'000'000;
+
+/// How much dearer shadows are beside a kernel's instructions: of what removes from its state, and of two
+/// recurrences, bounds without signs are wide, and a second run lessens them.
+uint64_t shadow_runs(const Kernel& kernel) {
+  const Operator& op = find_operator(kernel.operator_name);
+  return removes_from_state(op) || has_slots(op) ? 2 : 1;
+}
 
 /// Multiplications of samples of a case whose roundings are judged: some hundredths of a second.
 constexpr double kRoundingWork = 4e6;
@@ -59,7 +68,8 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.kept = kept;
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
-  verify_options.formula_instructions = kFormulaInstructions;
+  verify_options.formula_instructions = kFormulaInstructions / shadow_runs(kernel);
+  verify_options.formula_where_open = kFormulaWhereOpen;
   verify_options.rounding_work = kRoundingWork;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   // A few blocks are cheap, and most of their values have no reference.

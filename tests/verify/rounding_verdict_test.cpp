@@ -243,10 +243,10 @@ TEST(RoundingVerdict, WhatIsInconclusiveIsDecidedByTheFormulaOfALongerRunThanIsA
   const auto machine = make_vm_backend({});
   VerifyOptions options;
   options.diagnose = false, options.twice = false, options.power = true;
-  options.formula_instructions = 1;
+  options.formula_instructions = options.formula_where_open = 1;
   const Verification v = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
   EXPECT_EQ(v.verdict, Verdict::undecided);
-  options.formula_instructions = v.lane_instructions / 2;
+  options.formula_where_open = v.lane_instructions;
   const Verification decided = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
   EXPECT_EQ(decided.verdict, Verdict::pass) << decided.cause;
   EXPECT_EQ(decided.power->outputs.back().by, "formula");

@@ -49,11 +49,11 @@ bool some_undecided(const Verification& v) {
                      [](const OutputComparison& output) { return output.undecided > 0; });
 }
 
-/// Runs of so many times the lane instructions are worth their formula where nothing else decides: an output
-/// whose zeros would pass, or one that no bound follows, which is rare.
+/// Runs that are worth their formula where nothing else decides.
 VerifyOptions longer_formula(VerifyOptions options, const Verification& v) {
-  const uint64_t times = some_undecided(v) ? 20 : 5;
-  if (options.formula_instructions < UINT64_MAX / times) options.formula_instructions *= times;
+  const uint64_t times = some_undecided(v) ? 4 : 1;
+  if (options.formula_where_open < UINT64_MAX / times) options.formula_where_open *= times;
+  options.formula_instructions = std::max(options.formula_instructions, options.formula_where_open);
   return options;
 }
 

@@ -50,6 +50,9 @@ struct VerifyOptions {
   /// Whether the formula is right (Verification::formula), for runs of at most so many lane-instructions; 0:
   /// do not ask. A kernel with a plan is asked at UINT64_MAX only.
   uint64_t formula_instructions = 100'000'000;
+  /// The same, once that was asked, where nothing else decides, which is rare: an output whose zeros would
+  /// pass; four times as many where no bound follows one.
+  uint64_t formula_where_open = 500'000'000;
   /// Whether the declared roundings explain the errors (Verification::rounding), where sampling them takes
   /// at most so many multiplications of samples; 0: do not ask. Of a kernel that declares no roundings at
   /// HUGE_VAL only.
