@@ -63,6 +63,10 @@ void Lexer::skip_comments() {
     if (is_blank(c)) {
       ++position_;
     } else if (c == '/' && text_.substr(position_, 2) == "//") {
+      if (text_.substr(position_).starts_with("// begin inline asm")) {
+        assembly_begin_ = position_;
+        assembly_end_ = std::min(text_.find("// end inline asm", position_), text_.size());
+      }
       const size_t end = text_.find('\n', position_);
       position_ = end == std::string_view::npos ? text_.size() : end;
     } else if (c == '/' && text_.substr(position_, 2) == "/*") {
@@ -73,14 +77,6 @@ void Lexer::skip_comments() {
       return;
     }
   }
-}
-
-bool Lexer::in_inline_assembly() {
-  while (assembly_end_ < position_) {
-    assembly_begin_ = std::min(text_.find("// begin inline asm", assembly_end_), text_.size());
-    assembly_end_ = std::min(text_.find("// end inline asm", assembly_begin_), text_.size());
-  }
-  return assembly_begin_ < position_;
 }
 
 void Lexer::expect(char c) {

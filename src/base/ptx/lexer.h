@@ -54,9 +54,8 @@ class Lexer {
     return text_.substr(position_, text_.find('\n', position_) - position_);
   }
 
-  /// Whether what was read last stands between LLVM's comments "begin inline asm" and "end inline asm". Asked
-  /// as the text is read, from its beginning on.
-  bool in_inline_assembly();
+  /// Whether what was read last stands between LLVM's comments "begin inline asm" and "end inline asm".
+  bool in_inline_assembly() const { return assembly_begin_ < position_ && position_ <= assembly_end_; }
 
   size_t position() const { return position_; }
   /// Position of the next token.
@@ -84,7 +83,7 @@ class Lexer {
   size_t line_position_ = 0;  ///< position up to which lines are counted
   int line_ = 1;
   size_t line_start_ = 0;
-  size_t assembly_begin_ = 0, assembly_end_ = 0;  ///< the inline assembly at or after what was asked for last
+  size_t assembly_begin_ = 0, assembly_end_ = 0;  ///< the inline assembly whose first comment was read last
 };
 
 }  // namespace assay::ptx

@@ -1,7 +1,7 @@
 // Module scope: directives, variables, functions and their parameters.
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <cstdint>
 
 #include "src/base/ptx/parse_entry.h"
 #include "src/base/ptx/parser.h"
@@ -17,7 +17,26 @@ constexpr int64_t largest_parameters = 32764;  // bytes of an entry (PTX ISA 4.4
 constexpr int64_t largest_alignment = 1 << 16;
 constexpr int deepest_initialiser = 64;
 
-constexpr std::string_view kFunction = ".func";
+/// Is there a function beside the entries? Dots are many, the three characters in a row are few.
+bool declares_functions(std::string_view text) {
+  constexpr std::string_view kFunction = ".func";
+  typedef char Sixteen __attribute__((vector_size(16)));
+  const auto sixteen = [&](size_t at) {
+    Sixteen c;
+    std::memcpy(&c, text.data() + at, sizeof c);
+    return c;
+  };
+  size_t at = 0;
+  for (; at + sizeof(Sixteen) + 2 <= text.size(); at += sizeof(Sixteen)) {
+    const auto begun = (sixteen(at) == '.') & (sixteen(at + 1) == 'f') & (sixteen(at + 2) == 'u');
+    uint64_t halves[2];
+    std::memcpy(halves, &begun, sizeof halves);
+    if ((halves[0] | halves[1]) == 0) continue;
+    for (size_t i = at; i < at + sizeof(Sixteen); ++i)
+      if (text.substr(i).starts_with(kFunction)) return true;
+  }
+  return text.substr(at).find(kFunction) != text.npos;
+}
 
 int64_t align_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
@@ -58,9 +77,7 @@ Module parse_functions(std::string_view text, std::string path) {
 
 Module parse_entry(std::string_view text, std::string path, std::string_view entry) {
   // Any body may take the address of a function that the entry calls.
-  static const std::boyer_moore_horspool_searcher functions(kFunction.begin(), kFunction.end());
-  const bool calls = std::search(text.begin(), text.end(), functions) != text.end();
-  return Parser(text, std::move(path), true, calls ? std::string_view{} : entry).module();
+  return Parser(text, std::move(path), true, declares_functions(text) ? std::string_view{} : entry).module();
 }
 
 Module Parser::module() {
