@@ -50,7 +50,7 @@ std::string flags_of(const std::string& module, Compiled how) {
 /// Before a source that is compiled plainly: what nvcc would inline has no word of where it was called from.
 constexpr const char* calls_stay = "#undef __forceinline__\n#define __forceinline__ __inline__\n#line 1\n";
 
-constexpr const char* inlining_version = "2";  // another one where inline_calls changes what it writes
+constexpr const char* inlining_version = "3";  // another one where inline_calls changes what it writes
 constexpr const char* cache_version = "7";     // another one where prepare_ptx changes what it writes
 
 /// The compiler of the build comes before others: it was seen to work, and the program's own modules are its.

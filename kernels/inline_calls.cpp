@@ -108,6 +108,7 @@ class Inliner {
     for (const auto& [name, declared] : registers_)
       result_ += declared.count < 0 ? fmt::format(".reg {} {};\n", declared.type, name)
                                     : fmt::format(".reg {} {}<{}>;\n", declared.type, name, declared.count);
+    for (const std::string_view line : shared_) result_ += fmt::format("{}\n", line);
     if (stack_ > 0) result_ += fmt::format(".local .align 16 .b8 __stack[{}];\n", stack_);
     return result_ + body_ + "}\n";
   }
@@ -136,6 +137,8 @@ class Inliner {
       const std::string_view line = body.lines[at];
       if (line.starts_with(".reg") && line.find('%') != line.npos && line.find("%tmp") == line.npos) {
         declare(line, frame);
+      } else if (line.starts_with(".shared")) {
+        shared_.insert(line);  // one variable, however often its function is called
       } else if (line.starts_with(".local") && line.find("__local_depot") != line.npos) {
         size = number_in(line, '[');
         stack_ = std::max(stack_, base + size);
@@ -242,6 +245,7 @@ class Inliner {
   const Module& module_;
   std::string result_, body_;
   std::map<std::string, Declared> registers_;
+  std::set<std::string_view> shared_;  ///< declarations in bodies
   int64_t stack_ = 0;
   int instances_ = 0;
 };

@@ -144,6 +144,21 @@ TEST(InlineCalls, NamesAreOfTheirCall) {
   EXPECT_EQ(count_of(text, "section"), 0u) << text;
 }
 
+/// A function that is called twice has its static variable once.
+TEST(InlineCalls, SharedMemoryOfAFunctionIsOneWhereverItIsCalled) {
+  std::string text = kCalls;
+  text.insert(text.find(".reg .f32 \t%f<4>;"), ".shared .align 4 .b8 kept[32];\n\t");
+  const size_t first = text.find("{ // callseq 0, 0"), last = text.find("} // callseq 0") + 15;
+  std::string again = text.substr(first, last - first);
+  for (size_t at; (at = again.find("callseq 0")) != again.npos;) again[at + 8] = '2';
+  text.insert(last, again);
+  const std::string inlined = inline_calls(text);
+  EXPECT_EQ(count_of(inlined, "add.f32"), 2u) << inlined;
+  EXPECT_EQ(count_of(inlined, ".shared .align 4 .b8 kept[32];"), 1u) << inlined;
+  EXPECT_LT(inlined.find(".shared"), inlined.find("add.f32"));
+  EXPECT_EQ(ptx::parse(inlined, "a.ptx").functions.size(), 1u);
+}
+
 TEST(InlineCalls, AFunctionThatTheModuleLacksIsCalled) {
   std::string text = kCalls;
   for (size_t at; (at = text.find(".weak .func  (.param .b32 func_retval0) sum(")) != text.npos;)
