@@ -285,8 +285,9 @@ class ErrorTrace : public PlainTrace {
   Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
   bool keep_float(Warp&, const Op&, int lane);
   void set_sign(Cells&, size_t at, double from, double made, bool fixed) const;
-  void move_half(const Cells&, size_t shadow, uint32_t word, size_t from, uint32_t made, size_t to,
+  void move_half(const Op&, const Cells&, size_t shadow, uint32_t word, size_t from, uint32_t made, size_t to,
                  bool fixed_sign);
+  void note_cut(const Op&, Cells&, size_t cell, double cut, double value);
   void carry(Warp&, const Op&, uint32_t mask);
   void unpack(Warp&, const Op&, uint32_t mask);
   bool chooses(const Op&) const;

@@ -1,4 +1,5 @@
 // Shadows through integer work on words whose bits come out as they went in: shifts, masks, signs.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -97,9 +98,22 @@ bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
   });
   if (rounded < 0) return false;
   const double cut = std::bit_cast<float>(word_before(static_cast<size_t>(rounded), i)) - value;
-  cells.error[to] += cut;
-  if (!plan_.strict) cells.bound[to] += std::fabs(cut);
+  note_cut(op, cells, to, cut, value);
   return true;
+}
+
+/// What an op cuts off is its own rounding.
+void ErrorTrace::note_cut(const Op& op, Cells& cells, size_t cell, double cut, double value) {
+  cells.error[cell] += cut;
+  if (cut == 0 || plan_.strict) return;
+  cells.bound[cell] += std::fabs(cut);
+  if (plan_.counts()) {
+    OpErrors::OfOp& seen = counts.ops[op_index(op)];
+    ++seen.roundings;
+    if (value != 0) seen.largest = std::max(seen.largest, std::fabs(cut / value));
+  }
+  const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
+  if (own >= 0) cells.part(own)[cell] += cut;
 }
 
 // A word, or a half, that comes out as it went in carries its shadow. The high half of an f32 is a bf16 cut
@@ -133,7 +147,7 @@ void ErrorTrace::move_bits(Warp& warp, const Op& op, int lane) {
         if (way != Travel::moves || !(cuts || whole)) continue;
         ++moved;
         move_half(
-            cells, cuts ? low : at, word_before(k, static_cast<size_t>(lane)), from,
+            op, cells, cuts ? low : at, word_before(k, static_cast<size_t>(lane)), from,
             made >> (16 * to) & 0xffff, kept,
             !((inverted(op, k, from)[static_cast<size_t>(lane)] >> (16 * to) ^ made >> (16 * to)) & 0x8000));
       }
@@ -147,16 +161,14 @@ void ErrorTrace::move_bits(Warp& warp, const Op& op, int lane) {
 }
 
 /// The shadow of half `from` of a word, of an f32 the bf16 cut from it, as that of `made`.
-void ErrorTrace::move_half(const Cells& cells, size_t shadow, uint32_t word, size_t from, uint32_t made,
-                           size_t to, bool fixed_sign) {
+void ErrorTrace::move_half(const Op& op, const Cells& cells, size_t shadow, uint32_t word, size_t from,
+                           uint32_t made, size_t to, bool fixed_sign) {
   scratch_.copy(to, cells, shadow);
   double value;
   if (scratch_.kind[to] == ErrorKind::f32) {
     scratch_.kind[to] = ErrorKind::bf16;
     value = std::bit_cast<float>(word & 0xffff0000u);
-    const double cut = std::bit_cast<float>(word) - value;
-    scratch_.error[to] += cut;
-    if (!plan_.strict) scratch_.bound[to] += std::fabs(cut);
+    note_cut(op, scratch_, to, std::bit_cast<float>(word) - value, value);
   } else {
     value = half_of(scratch_.kind[to], word >> (16 * from) & 0xffff);
   }

@@ -287,7 +287,7 @@ void ErrorTrace::unpack(Warp& warp, const Op& op, uint32_t mask) {
     if (!cuts) return;
     scratch_.kind[kept] = plan_.strict ? ErrorKind::lost : ErrorKind::none;
     const uint32_t word = warp.word(op.s[0])[lane];
-    move_half(cells, first, word, 1, word >> 16, kept + 32, false);
+    move_half(op, cells, first, word, 1, word >> 16, kept + 32, false);
   });
   for (size_t half = 0; half < 2; ++half) {
     if (op.slots[half] == no_slot) continue;
