@@ -49,11 +49,11 @@ DONE:
 }
 
 /// `should` of t and x[t].
-std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5,
-                                  bool sourced = false, int branch = 20, double decision_seconds = 0) {
+std::vector<Repair> repairs_of(const Program& program, const std::function<double(int64_t, double)>& should,
+                               double seconds = 5, double decision_seconds = 0) {
   Tensor x("x", Dtype::fp32, {{"T", 8}});
   for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i * i));
-  vm::ChangedRuns runs(masked(sourced, branch), {{"x", x}}, {});
+  vm::ChangedRuns runs(program, {{"x", x}}, {});
   RepairSearch search;
   search.judge = [&](const vm::RealOutputs& outputs) {
     RepairVerdict verdict;
@@ -73,6 +73,11 @@ std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& 
   search.suspicion = [](const ptx::Module*, int32_t, int32_t) { return 1.0; };
   search.seconds = seconds, search.decision_seconds = decision_seconds;
   return find_repairs(runs, SourceText("masked"), search);
+}
+
+std::vector<Repair> repairs_where(const std::function<double(int64_t, double)>& should, double seconds = 5,
+                                  bool sourced = false, int branch = 20, double decision_seconds = 0) {
+  return repairs_of(masked(sourced, branch), should, seconds, decision_seconds);
 }
 
 bool is_whole(const std::vector<Repair>& repairs, int ptx_line) {
@@ -125,6 +130,81 @@ TEST(LineRepair, WhatMadeTheOperandThatIsChanged) {
   ASSERT_NE(of_product, stored.end());
   ASSERT_TRUE(of_product->maker);
   EXPECT_EQ(of_product->maker->instruction.substr(0, 13), "ld.global.f32");
+}
+
+/// What is compared may be made wrongly on a line of its own.
+TEST(LineRepair, WhatMadeANumberThatIsCompared) {
+  const auto maker_of = [](bool on_a_line) {
+    Program program = masked(true);
+    std::string text = *program.modules[0].ptx;
+    text.replace(text.find("setp.eq.s32 %p, %t, 3;"), 22,
+                 fmt::format("{}add.s32 %n, %t, 1;\n  .loc 1 10 0\n  setp.eq.s32 %p, %n, 4;",
+                             on_a_line ? ".loc 1 7 0\n  " : ""));
+    text.insert(text.find(".reg .b64"), ".reg .b32 %n;\n  ");
+    program.modules[0].ptx = std::make_shared<const std::string>(text);
+    for (const Repair& repair : repairs_of(program, [](int64_t, double x) { return 2 * x; }))
+      if (repair.left == 0 && repair.change.find("of setp.eq.s32") != std::string::npos)
+        return repair.maker ? repair.maker->where.line : -1;
+    return -2;
+  };
+  EXPECT_EQ(maker_of(true), 7);
+  EXPECT_EQ(maker_of(false), -1) << "it is on the line of the comparison";
+}
+
+/// A function as it stands in an unoptimised program where it was called: twice the input where `live` is
+/// more than 0, in place of `step`.
+std::string call_of(int call, int line, int depth) {
+  std::string text = R"(
+  .loc 1 5 0, inlined_at 1 LINE 0
+  mov.u32 %dDr1, %t;
+  mov.u32 %dDr2, 5;
+  mov.f32 %dDf1, 0f00000000;
+  setp.gt.s32 %dDp1, %dDr2, 0;
+  @!%dDp1 bra LABEL;
+  mul.rn.f32 %dDf1, %x, 0f40000000;
+LABEL:
+  .loc 1 LINE 0
+  st.global.f32 [%ao+AT], %dDf1;
+)";
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"%dD", fmt::format("%d{}", depth)},
+                                    {"LINE", std::to_string(line)},
+                                    {"LABEL", fmt::format("END{}", call)},
+                                    {"AT", std::to_string(32 * call)}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
+  return text;
+}
+
+TEST(LineRepair, ARegisterForAnotherInEveryCallOfAFunction) {
+  Program program = masked(true);
+  std::string text = *program.modules[0].ptx;
+  const size_t body = text.find("  .loc 1 10 0");
+  text.replace(body, text.find("  ret;") - body, call_of(0, 20, 1) + call_of(1, 21, 2));
+  for (const char* depth : {"1", "2"})
+    text.insert(
+        text.find(".reg .pred"),
+        fmt::format(".reg .b32 %d{0}r<3>;\n  .reg .f32 %d{0}f<2>;\n  .reg .pred %d{0}p<2>;\n  ", depth));
+  program.modules[0].ptx = std::make_shared<const std::string>(text);
+  program.outputs[0].axes = {{"T", 16}};
+  Tensor x("x", Dtype::fp32, {{"T", 8}});
+  for (int64_t i = 0; i < 8; ++i) x.set(i, static_cast<double>(1 + i));
+  vm::ChangedRuns runs(program, {{"x", x}}, {});
+  RepairSearch search;
+  search.judge = [&](const vm::RealOutputs& outputs) {
+    RepairVerdict verdict;
+    int right = 0;
+    for (int64_t i = 0; i < 16; ++i)
+      right += outputs.at("o")[static_cast<size_t>(i)] == (i % 8 < 5 ? 2 * x.value(i % 8) : 0);
+    verdict.whole = right == 16, verdict.harmless = true, verdict.left = (16 - right) / 6.0;
+    return verdict;
+  };
+  search.may_compute_wrong = [](const SourceLocation&) { return true; };
+  search.suspicion = [](const ptx::Module*, int32_t, int32_t) { return 1.0; };
+  search.seconds = 0, search.decision_seconds = 5;
+  const std::vector<Repair> repairs = find_repairs(runs, SourceText("masked"), search);
+  ASSERT_FALSE(repairs.empty());
+  EXPECT_EQ(repairs.front().left, 0);
+  EXPECT_NE(repairs.front().change.find("r1 for a literal in setp.gt.s32"), std::string::npos)
+      << repairs.front().change;
 }
 
 TEST(LineRepair, DecisionsHaveTimeOfTheirOwn) {

@@ -92,4 +92,23 @@ std::set<size_t> counting(const vm::Code& code) {
   return found;
 }
 
+std::set<size_t> ops_until(const vm::Code& code, int32_t at, int32_t until) {
+  constexpr size_t kLongest = 1000;
+  std::set<size_t> seen;
+  std::vector<int32_t> open{at};
+  while (!open.empty() && seen.size() < kLongest) {
+    const int32_t next = open.back();
+    open.pop_back();
+    if (next < 0 || next == until || static_cast<size_t>(next) >= code.ops.size()) continue;
+    if (!seen.insert(static_cast<size_t>(next)).second) continue;
+    const vm::Op& op = code.ops[static_cast<size_t>(next)];
+    const vm::Control control = code.signature(op).control;
+    if (control == vm::Control::branch) open.push_back(op.target);
+    const bool leaves =
+        control == vm::Control::branch || control == vm::Control::exit || control == vm::Control::ret;
+    if (!leaves || op.guarded) open.push_back(next + 1);
+  }
+  return seen;
+}
+
 }  // namespace assay

@@ -19,5 +19,7 @@ std::map<size_t, bool> loop_conditions(const vm::Code&);
 /// Ops behind what an integer comparison of their line takes: what they make is counted, or limits a count. A
 /// loop's variable is all that is moved into its register too.
 std::set<size_t> counting(const vm::Code&);
+/// Ops from `at` on that run before the op `until`.
+std::set<size_t> ops_until(const vm::Code&, int32_t at, int32_t until);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include "src/base/numerics/counted_work.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/opcode.h"
+#include "src/verification/diagnosis/called_bodies.h"
 #include "src/verification/diagnosis/guarding_ops.h"
 #include "src/verification/diagnosis/repair_ways.h"
 
@@ -32,7 +34,6 @@ constexpr double kChoiceLater = 0.1, kCountLater = 0.02;
 /// What mends less is no repair.
 constexpr double kMends = 0.7;
 constexpr double kOfSameLine = 0.03;
-constexpr size_t kLongestPath = 1000;
 constexpr double kAfterWhole = 1;  // seconds
 constexpr double kLeastWeight = 0.1;
 
@@ -84,6 +85,7 @@ class Search {
   /// An instruction's, in numbers: texts are compared once.
   struct Place {
     int line = -1, chain = -1, opcode = -1;  ///< chain: of calls that were inlined
+    CalledBodies::Where own;                 ///< without the line that a person would point at
     bool floats = false;                     ///< they may be wrong
     SourceLocation where;
   };
@@ -234,6 +236,8 @@ class Search {
         everywhere.changes[launch].push_back(change);
         chains_[common].insert({launch, place.chain});
       }
+      if (part_ == Part::decisions && code.signatures[at].flow() == Flow::comparison)
+        add_registers(launch, at, queue);
       if (executed.times[at] && is_wanted(kStep))
         add_readers(code, launch, at, place, suspicion, of_key, queue);
     }
@@ -248,8 +252,16 @@ class Search {
     const SourceLocation where =
         locations_.try_emplace(code.module.get(), *code.module).first->second.of(op.function, op.instruction);
     const std::string line = fmt::format("{}:{}", where.file, where.line > 0 ? where.line : -where.ptx_line);
-    place = {number_of(line), number_of(fmt::format("{} {}", line, fmt::join(where.frames, " "))),
-             number_of(instruction_of(code, op)->opcode), search_.may_compute_wrong(where), where};
+    place = {number_of(line),
+             number_of(fmt::format("{} {}", line, fmt::join(where.frames, " "))),
+             number_of(instruction_of(code, op)->opcode),
+             {},
+             search_.may_compute_wrong(where),
+             where};
+    if (where.frames.size() > 1) {  // the first is the instruction's own line
+      const std::vector<std::string> calls(where.frames.begin() + 1, where.frames.end());
+      place.own = {number_of(where.frames.front()), number_of(fmt::format("in {}", fmt::join(calls, " ")))};
+    }
     return place;
   }
   void add_registers(size_t launch, size_t at, Queue& queue) {
@@ -260,16 +272,63 @@ class Search {
     const std::map<vm::Slot, Lifetime>& all = lifetimes_[launch];
     const vm::Signature& signature = code.signature(op);
     const bool floats = place_of(code, op).floats;
+    const std::vector<CalledBodies::Site>* const calls = bodies().alike({launch, at});
+    if (!calls && part_ == Part::decisions) return;
+    if (calls && !called_.insert(calls).second) return;  // of another call
     for (size_t i = 0; i < signature.reads.size() && i < 4; ++i) {
       const vm::Use& use = signature.reads[i];
       if (use.slot == vm::no_slot || use.purpose == vm::Purpose::guard || use.cell == vm::Cell::none)
         continue;
       if (is_float(use) && !floats) continue;
+      if (calls) {
+        add_registers_of_calls(launch, at, i, *calls, queue);
+        continue;
+      }
       for (const vm::Slot by : others_for(all, use, at)) {
         const OpChange change{OpChange::Of::source, at, i, Instead::another, by};
         queue.open.push_back({{{launch, {change}}}, launch, at, change, kRegister, 0, -1});
       }
     }
+  }
+  /// In all calls of the function at once.
+  void add_registers_of_calls(size_t launch, size_t at, size_t source,
+                              const std::vector<CalledBodies::Site>& calls, Queue& queue) {
+    const std::map<vm::Slot, Lifetime>& all = lifetimes_[launch];
+    const vm::Use& use = runs_.code(launch).signatures[at].reads[source];
+    const auto own = all.find(use.slot);
+    const bool real = own == all.end() ? is_float(use) : own->second.real;
+    for (const vm::Slot by : bodies().own_registers({launch, at})) {
+      const auto life = all.find(by);
+      if (by == use.slot || life == all.end() || life->second.cell != use.cell || life->second.real != real)
+        continue;
+      const OpChange change{OpChange::Of::source, at, source, Instead::another, by};
+      Candidate c{{},
+                  launch,
+                  at,
+                  change,
+                  kRegister,
+                  suspicion_[launch][at],
+                  place_of(runs_.code(launch), runs_.code(launch).ops[at]).line};
+      for (const CalledBodies::Site& call : calls)
+        if (const vm::Slot there = bodies().in_call({launch, at}, by, call); there != vm::no_slot)
+          c.changes[call.launch].push_back({OpChange::Of::source, call.op, source, Instead::another, there});
+      queue.open.push_back(std::move(c));
+    }
+  }
+  /// Of all launches that run, made where they are first asked for.
+  const CalledBodies& bodies() {
+    if (bodies_) return *bodies_;
+    bodies_.emplace();
+    for (size_t launch = 0; launch < runs_.launches(); ++launch) {
+      if (runs_.executed(launch).times.empty()) continue;
+      const vm::Code& code = runs_.code(launch);
+      std::vector<CalledBodies::Where> where;
+      for (const Op& op : code.ops)
+        where.push_back(op.function < 0 || op.instruction < 0 ? CalledBodies::Where()
+                                                              : place_of(code, op).own);
+      bodies_->add(launch, code, where);
+    }
+    return *bodies_;
   }
   /// All that a line reads of one integer register, a loop's bound that is tested in several ways.
   void add_readers(const vm::Code& code, size_t launch, size_t at, const Place& place,
@@ -323,6 +382,7 @@ class Search {
     const bool counts = of_source && code.signature(op).flow() != Flow::comparison &&
                         is_count(code.signature(op).reads[c.change.source]);
     if (of_source && c.simplicity <= kTerm && !counts) add_maker(code, op, c.change.source, repair);
+    if (!of_source && code.signature(op).flow() == Flow::comparison) add_compared(code, op, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
@@ -340,6 +400,15 @@ class Search {
       if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.branch = std::move(link);
       return;
     }
+  }
+
+  /// A number is compared as it should be, but made wrongly on another line.
+  void add_compared(const vm::Code& code, const Op& comparison, Repair& repair) {
+    const auto reads = code.signature(comparison).reads;
+    for (size_t i = 0; i < reads.size() && !repair.maker; ++i)
+      if (reads[i].slot != vm::no_slot && reads[i].purpose == vm::Purpose::value && !is_float(reads[i]) &&
+          !is_predicate(reads[i]))
+        add_maker(code, comparison, i, repair);
   }
 
   /// What is wrong of a term or of a condition may be what made it: the last op before that writes it and
@@ -364,24 +433,6 @@ class Search {
     }
   }
 
-  /// Ops from `at` on that run before the op `until`.
-  static std::set<size_t> path(const vm::Code& code, int32_t at, int32_t until) {
-    std::set<size_t> seen;
-    std::vector<int32_t> open{at};
-    while (!open.empty() && seen.size() < kLongestPath) {
-      const int32_t next = open.back();
-      open.pop_back();
-      if (next < 0 || next == until || static_cast<size_t>(next) >= code.ops.size()) continue;
-      if (!seen.insert(static_cast<size_t>(next)).second) continue;
-      const Op& op = code.ops[static_cast<size_t>(next)];
-      const vm::Control control = code.signature(op).control;
-      if (control == vm::Control::branch) open.push_back(op.target);
-      const bool leaves =
-          control == vm::Control::branch || control == vm::Control::exit || control == vm::Control::ret;
-      if (!leaves || op.guarded) open.push_back(next + 1);
-    }
-    return seen;
-  }
   /// The line of which one of the branch's ways computes most more than the other.
   void add_decided(const vm::Code& code, const Op& branch, Repair& repair) {
     struct Computed {
@@ -390,7 +441,7 @@ class Search {
     };
     std::map<std::pair<std::string, int>, Computed> lines;
     const auto add = [&](int32_t from, int sign) {
-      for (const size_t at : path(code, from, branch.reconverge)) {
+      for (const size_t at : ops_until(code, from, branch.reconverge)) {
         const Op& op = code.ops[at];
         const Flow flow = code.signature(op).flow();
         if (op.function < 0 || op.instruction < 0) continue;
@@ -422,6 +473,8 @@ class Search {
   std::map<size_t, std::vector<double>> suspicion_;  ///< by launch and op
   std::vector<Queue> queues_;
   std::map<size_t, std::map<vm::Slot, Lifetime>> lifetimes_;
+  std::optional<CalledBodies> bodies_;
+  std::set<const std::vector<CalledBodies::Site>*> called_;  ///< whose registers were tried
   std::map<Key, Candidate> common_;
   std::map<Key, std::set<std::pair<size_t, int>>> chains_;  ///< launches and chains
   std::map<const ptx::Module*, Locations> locations_;
