@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "src/base/vm/moved_run.h"
 
 namespace assay {
@@ -12,12 +14,12 @@ constexpr int64_t kSteps = 6;
 
 /// One thread: `body` for each t, %x = x[t], %y = y[t], %s = 0 before the first; leaves %r for o[t], %q for
 /// p[t].
-Program steps_of(const std::string& body) {
+Program steps_of(const std::string& body, const std::string& file = "steps.cu") {
   const std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
-.file 1 "steps.cu"
-.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
+.file 1 ")" + file + R"("
+.global .f32 given[2] = {0f40000000, 0f40400000}; .visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
   .reg .b32 %t, %i;
   .reg .b64 %ax, %ay, %ao, %ap, %base, %off;
@@ -70,19 +72,19 @@ TensorMap step_inputs() {
 
 /// What the program gives against what the right one does.
 SuspectLines all_suspects_of(const std::string& defective, const std::string& right,
-                             Values values = Values::all) {
-  const vm::RealOutputs is = vm::run_moved(steps_of(defective), step_inputs(), {}, {});
+                             Values values = Values::all, const std::string& file = "steps.cu") {
+  const vm::RealOutputs is = vm::run_moved(steps_of(defective, file), step_inputs(), {}, {});
   const vm::RealOutputs should = vm::run_moved(steps_of(right), step_inputs(), {}, {});
   std::vector<JudgedElement> elements;
   for (const auto& [name, values] : is)
     for (size_t i = 0; i < values.size(); ++i)
       elements.push_back(
           {name, static_cast<int64_t>(i), values[i], should.at(name)[i], values[i] != should.at(name)[i]});
-  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, values, 60);
+  return suspect_lines(steps_of(defective, file), step_inputs(), {}, elements, values, 60);
 }
 std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right,
-                                     Values values = Values::all) {
-  return all_suspects_of(defective, right, values).likeliest;
+                                     Values values = Values::all, const std::string& file = "steps.cu") {
+  return all_suspects_of(defective, right, values, file).likeliest;
 }
 
 /// Place among the suspects of the line of the body that holds `text`; 0: it is none.
@@ -167,6 +169,38 @@ TEST(SuspectLines, WhereAReadHasAWrongAddressTheStatementThatMakesItIsNamedToo) 
   EXPECT_EQ(suspects.addressed.front().at.where.line, 7);
   EXPECT_EQ(suspects.addressed.front().reason,
             "makes an address of line 9, where 5 of 6 values would have to be others");
+  EXPECT_EQ(suspects.loads.at("x").at.where.line, 9);
+  EXPECT_EQ(suspects.places.at("x").at.where.line, 7);
+}
+
+/// Of what is read where nothing wrote and that is no input, as a fixed decay.
+TEST(SuspectLines, WhatThePlanGivesIsReadSomewhereToo) {
+  const std::string sum = "  add.rn.f32 %q, %x, %y;";
+  const SuspectLines suspects = all_suspects_of(
+      "  .loc 1 6 0\n  mov.u64 %base, given;\n  .loc 1 8 0\n  add.s64 %base, %base, 4;\n"
+      "  .loc 1 9 0\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %x, %f1;\n" +
+          sum,
+      "  mul.rn.f32 %r, %x, 0f40000000;\n" + sum);
+  ASSERT_TRUE(suspects.loads.contains(""));
+  EXPECT_EQ(suspects.loads.at("").at.where.line, 9);
+  ASSERT_TRUE(suspects.places.contains(""));
+  EXPECT_EQ(suspects.places.at("").at.where.line, 8);
+}
+
+/// Of "b = a;" behind the statement that makes a an optimised program has no instruction.
+TEST(SuspectLines, AnAssignmentWithoutAnInstructionIsNamedByTheSource) {
+  const std::string path = testing::TempDir() + "/passed_on.cu";
+  const auto second_after = [&](const std::string& next) {
+    std::ofstream(path) << "//\nconst float total = x + x, e = y;\n" << next << '\n';
+    const std::string sum = "  add.rn.f32 %q, %x, %y;";
+    const std::vector<SuspectLine> suspects =
+        suspects_of("  .loc 1 2 0\n  add.rn.f32 %r, %x, %x;\n" + sum, "  mul.rn.f32 %r, %x, %y;\n" + sum,
+                    Values::all, path);
+    return suspects.size() < 2 ? 0 : suspects[1].at.where.line == 3 ? 3 : -1;
+  };
+  EXPECT_EQ(second_after("before[c] = total;"), 3);
+  EXPECT_NE(second_after("before[c] = before[c] + total;"), 3);
+  EXPECT_NE(second_after("before[c] = other;"), 3);
 }
 
 const std::string kDecayed = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n";

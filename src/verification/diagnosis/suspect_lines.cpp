@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -104,6 +105,48 @@ std::optional<SuspectLine> addressing(const Line& line, const SourceText& source
                                  line.at.where.line, line.changes, line.values)};
 }
 
+/// A float that is read where nothing has written and that is no input's element.
+bool is_of_program(const vm::ValueSlice& slice, uint32_t n) {
+  const vm::SliceInstance& i = slice.instances[n];
+  if (i.flow != vm::Flow::load || !ptx::is_float(i.type) || operation_of(slice, n).starts_with("ld.param"))
+    return false;
+  for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+    if (slice.operands[o].made_by >= 0 || slice.operands[o].input >= 0) return false;
+  return true;
+}
+
+/// Of each input, on whichever lines it is read. Where it is read at a wrong place and is a factor of several
+/// (a decay is), derivatives explain a part at most.
+void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std::vector<std::string>& names,
+                const SourceText& source, SuspectLines& result) {
+  std::map<size_t, std::pair<const Line*, uint32_t>> best;  ///< by input; an instance
+  for (const Line& line : lines.all) {
+    if (line.of_compiler) continue;
+    std::set<size_t> known;
+    for (const uint32_t n : line.instances) {
+      const int64_t input = input_of(slice, n);
+      if (input < 0 && !is_of_program(slice, n)) continue;
+      const size_t at = input < 0 ? names.size() : static_cast<size_t>(input >> 40);
+      if (at > names.size() || !known.insert(at).second) continue;
+      auto& [most, instance] = best[at];
+      if (!most || std::pair(line.left, line.nearest) < std::pair(most->left, most->nearest))
+        most = &line, instance = n;
+    }
+  }
+  for (const auto& [at, of] : best) {
+    const vm::SliceInstance& i = slice.instances[of.second];
+    const std::string name = at < names.size() ? names[at] : "",
+                      said = at < names.size() ? names[at] : "numbers of the plan";
+    result.loads.emplace(name, SuspectLine{of.first->at, fmt::format("takes {} from memory", said)});
+    auto maker =
+        address_maker(*slice.modules[static_cast<size_t>(i.module)], i.function, i.instruction, source);
+    if (maker)
+      result.places.emplace(
+          name, SuspectLine{std::move(*maker), fmt::format("says where line {} takes {} from memory",
+                                                           of.first->at.where.line, said)});
+  }
+}
+
 std::string reason_of(const Line& line) {
   if (line.related) return line.related->sentence;
   if (line.displaced)
@@ -145,6 +188,36 @@ std::optional<SuspectLine> assignment_of(const Line* line, const SliceLines& lin
       return SuspectLine{copy, fmt::format("it only passes on what line {} makes", line->at.where.line)};
   }
   return std::nullopt;
+}
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+/// "x" of "  a[i] = x;": what a statement that does no more than that passes on.
+std::string passed_on(const std::string& text) {
+  const size_t equals = text.find(" = "), end = text.find(';');
+  if (equals == text.npos || end == text.npos || end < equals + 3) return "";
+  const std::string right = text.substr(equals + 3, end - equals - 3);
+  return std::all_of(right.begin(), right.end(), is_of_name) ? right : "";
+}
+/// The line says "x = ..".
+bool makes(const std::string& text, const std::string& name) {
+  for (size_t at = text.find(name + " = "); at != text.npos; at = text.find(name + " = ", at + 1))
+    if (at == 0 || !is_of_name(text[at - 1])) return true;
+  return false;
+}
+/// The same of which an optimised program has no instruction any more, by the source alone.
+std::optional<SuspectLine> next_assignment(const SourceLocation& where, const SourceText& source) {
+  if (where.line <= 0) return std::nullopt;
+  ChainLink next;
+  next.where = where, next.where.line = where.line + 1, next.where.ptx_line = 0;
+  if (!next.where.frames.empty())
+    next.where.frames.front() = fmt::format("{}:{}", next.where.file, next.where.line);
+  next.text = source.line(next.where);
+  const std::string name = passed_on(next.text);
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || !makes(source.line(where), name))
+    return std::nullopt;
+  return SuspectLine{next, fmt::format("it only passes on what line {} makes", where.line)};
 }
 
 /// The last assignment that only passes on what the line makes.
@@ -270,8 +343,11 @@ void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, 
     if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
     if (suspects.size() == kLinesNamed) break;
     suspects.push_back({line->at, reason_of(*line)});
-    if (suspects.size() == 1)
-      if (auto copy = assignment_of(line, lines)) suspects.push_back(std::move(*copy));
+    if (suspects.size() == 1) {
+      auto copy = assignment_of(line, lines);
+      if (!copy) copy = next_assignment(line->at.where, source);
+      if (copy) suspects.push_back(std::move(*copy));
+    }
     if (line->related) {
       result.related.push_back({line->at, reason_of(*line)});
       // What is lacking may be lacking where it is passed on.
@@ -345,6 +421,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
         for (auto* of_input : {&result.alone, line->reads_only ? &result.reads : nullptr})
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
+  note_loads(lines, slice, names, source, result);
   name_lines(order, lines, source, result);
   return result;
 }

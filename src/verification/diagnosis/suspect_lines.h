@@ -39,8 +39,10 @@ struct SuspectLines {
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
   std::map<Site, Behind> behind;
-  std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes it and no other
-  std::map<std::string, SuspectLine> reads;  ///< the likeliest that takes it from its tensor
+  std::map<std::string, SuspectLine> alone;   ///< of an input the likeliest line that takes it and no other
+  std::map<std::string, SuspectLine> reads;   ///< the likeliest that takes it from its tensor
+  std::map<std::string, SuspectLine> loads;   ///< what does so and explains most, be it little
+  std::map<std::string, SuspectLine> places;  ///< what says where that reads
 };
 /// Of a program that is not optimised, whose lines have many values each, those alone that say something: of
 /// copies those that are not the value's only use (the others can be wrong only if what they copy is; every

@@ -199,8 +199,10 @@ struct Located {
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;    ///< of them: the right values are elsewhere, or at another step
   std::vector<SuspectLine> addressed;    ///< what says where the first of these reads
-  std::map<std::string, SuspectLine> alone;  ///< of an input the likeliest line that takes no other
-  std::map<std::string, SuspectLine> reads;  ///< that takes it from its tensor
+  std::map<std::string, SuspectLine> alone;   ///< of an input the likeliest line that takes no other
+  std::map<std::string, SuspectLine> reads;   ///< that takes it from its tensor
+  std::map<std::string, SuspectLine> loads;   ///< or does so and explains but a part
+  std::map<std::string, SuspectLine> places;  ///< what says where that reads
 };
 
 Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
@@ -216,7 +218,9 @@ Located located(const TellingCase& told, const vm::MachineOptions& machine, doub
           suspects.displaced,
           suspects.addressed,
           suspects.alone,
-          suspects.reads};
+          suspects.reads,
+          suspects.loads,
+          suspects.places};
 }
 
 /// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
@@ -263,7 +267,9 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
                 suspects.displaced,
                 suspects.addressed,
                 suspects.alone,
-                suspects.reads};
+                suspects.reads,
+                suspects.loads,
+                suspects.places};
   RepairedLines& repaired = found.repaired;
   const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
   const auto tell = [](SuspectLine& line) {
@@ -277,7 +283,7 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
-  for (auto* lines : {&found.alone, &found.reads}) {
+  for (auto* lines : {&found.alone, &found.reads, &found.loads, &found.places}) {
     std::erase_if(*lines, [&](const auto& line) { return !of_the_source(line.second); });
     for (auto& [input, line] : *lines) tell(line);
   }
@@ -308,14 +314,32 @@ bool is_misread(std::string_view cause) {
          cause == "operand-layout";
 }
 
+const SuspectLine* first_of(std::map<std::string, SuspectLine> Located::*lines, const std::string& input,
+                            const Located& optimised, const std::optional<Located>& plain) {
+  for (const Located* located : {&optimised, plain ? &*plain : nullptr})
+    if (located)
+      if (const auto line = (located->*lines).find(input); line != (located->*lines).end())
+        return &line->second;
+  return nullptr;
+}
+
+/// Of an input, or of what the plan gives in its place (a fixed decay). Without optimisation each statement is
+/// there that says where it is read.
+const SuspectLine* load_of(std::map<std::string, SuspectLine> Located::*lines, const std::string& input,
+                           const Located& optimised, const std::optional<Located>& plain) {
+  for (const std::string& name : {input, std::string()})
+    for (const Located* located : {plain ? &*plain : nullptr, &optimised})
+      if (located && !input.empty())
+        if (const auto line = (located->*lines).find(name); line != (located->*lines).end())
+          return &line->second;
+  return nullptr;
+}
+
 const SuspectLine* line_about(const std::string& input, bool misread, const Located& optimised,
                               const std::optional<Located>& plain) {
   for (const auto lines : {misread ? &Located::reads : &Located::alone, &Located::alone})
-    for (const Located* located : {&optimised, plain ? &*plain : nullptr})
-      if (located)
-        if (const auto line = (located->*lines).find(input); line != (located->*lines).end())
-          return &line->second;
-  return nullptr;
+    if (const SuspectLine* line = first_of(lines, input, optimised, plain)) return line;
+  return misread ? load_of(&Located::loads, input, optimised, plain) : nullptr;
 }
 
 void put_at(const SuspectLine& line, size_t place, std::vector<SuspectLine>& lines) {
@@ -366,6 +390,9 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   }
   const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
   if (const SuspectLine* line = line_about(about, misread, optimised, plain)) put_about(*line, v.lines);
+  if (misread && !decided)
+    if (const SuspectLine* line = load_of(&Located::places, about, optimised, plain))
+      put_at(*line, 1, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }
