@@ -19,7 +19,8 @@ Program steps_of(const std::string& body, const std::string& file = "steps.cu") 
 .target sm_80
 .address_size 64
 .file 1 ")" + file + R"("
-.global .f32 given[2] = {0f40000000, 0f40400000}; .visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
+.global .f32 given[2] = {0f40000000, 0f40400000}; )"
+                           R"(.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
   .reg .b32 %t, %i;
   .reg .b64 %ax, %ay, %ao, %ap, %base, %off;

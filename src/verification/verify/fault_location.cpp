@@ -323,8 +323,8 @@ const SuspectLine* first_of(std::map<std::string, SuspectLine> Located::*lines, 
   return nullptr;
 }
 
-/// Of an input, or of what the plan gives in its place (a fixed decay). Without optimisation each statement is
-/// there that says where it is read.
+/// Of an input, or of what the plan gives in its place (a fixed decay). Without optimisation each statement
+/// that says where it is read is there.
 const SuspectLine* load_of(std::map<std::string, SuspectLine> Located::*lines, const std::string& input,
                            const Located& optimised, const std::optional<Located>& plain) {
   for (const std::string& name : {input, std::string()})
