@@ -15,12 +15,15 @@ constexpr int64_t kSteps = 6;
 /// One thread: `body` for each t, %x = x[t], %y = y[t], %s = 0 before the first; leaves %r for o[t], %q for
 /// p[t].
 Program steps_of(const std::string& body, const std::string& file = "steps.cu") {
-  const std::string text = R"(.version 7.8
+  const std::string text =
+      R"(.version 7.8
 .target sm_80
 .address_size 64
-.file 1 ")" + file + R"("
+.file 1 ")" +
+      file +
+      R"("
 .global .f32 given[2] = {0f40000000, 0f40400000}; )"
-                           R"(.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
+      R"(.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
   .reg .f32 %x, %y, %s, %r, %q, %f<8>;
   .reg .b32 %t, %i;
   .reg .b64 %ax, %ay, %ao, %ap, %base, %off;
@@ -34,7 +37,8 @@ Program steps_of(const std::string& body, const std::string& file = "steps.cu") 
 LOOP:
   ld.global.f32 %x, [%ax];
   ld.global.f32 %y, [%ay];
-)" + body + R"(
+)" + body +
+      R"(
   st.global.f32 [%ao], %r;
   st.global.f32 [%ap], %q;
   add.s64 %ax, %ax, 4;

@@ -51,6 +51,22 @@ TEST(ShadowRun, TheLineThatRoundsToBf16IsBlamedAndItsTwinIsNot) {
   }
 }
 
+/// Bits of a float that are cut off, by a mask or as the high half, are a rounding as a conversion is.
+TEST(ShadowRun, TheLineThatCutsBitsOffIsBlamed) {
+  for (const std::string cut : {" mov.b32 %b1, %f2; and.b32 %b1, %b1, 0xffff0000; mov.b32 %f3, %b1;\n",
+                                " mov.b32 {%h2, %h1}, %f2; mov.b32 %f3, {0, %h1};\n"}) {
+    const std::string conversion = " cvt.rn.bf16.f32 %h1, %f2; mov.b32 %f3, {0, %h1};\n";
+    std::string body = lines_kernel(true);
+    body.replace(body.find(conversion), conversion.size(), cut);
+    const TensorMap inputs = inputs_of([](int64_t i) { return 0.3 + 0.01 * static_cast<double>(i); },
+                                       [](int64_t i) { return 0.7 - 0.01 * static_cast<double>(i); }, 32);
+    const ShadowReport report = run_shadow(plan_of(body, 1), inputs, {"sm_90", 1, 0});
+    ASSERT_FALSE(report.lines.empty());
+    EXPECT_EQ(report.lines[0].where.line, 3) << cut;
+    EXPECT_GT(report.lines[0].share, 99) << cut;
+  }
+}
+
 /// Instructions of a line that calls put there: the calls of the one that rounds most are said, not those of
 /// the first.
 TEST(ShadowRun, ALineIsReachedByTheCallsOfItsLargestRounding) {
