@@ -1,7 +1,8 @@
 #include "src/base/tensor/tensor.h"
 
-#include <cctype>
 #include <cstring>
+
+#include "src/base/tensor/index_letter.h"
 
 namespace assay {
 
@@ -100,8 +101,7 @@ std::string Tensor::element_name(int64_t flat) const {
   std::string text = name + "[";
   for (size_t i = 0; i < axes.size(); ++i) {
     text += i ? "," : "";
-    for (char c : axes[i].name) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    text += (axes[i].name.empty() ? "" : "=") + std::to_string(at[i]);
+    text += index_letter(axes[i].name) + (axes[i].name.empty() ? "" : "=") + std::to_string(at[i]);
   }
   return text + "]";
 }

@@ -1,9 +1,9 @@
 #include "src/base/vm/memory.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
+#include "src/base/tensor/index_letter.h"
 #include "src/base/vm/device_calls.h"
 
 namespace assay::vm {
@@ -98,9 +98,7 @@ std::string index_outside(const Tensor& tensor, int64_t flat) {
   }
   std::string text = tensor.name + "[";
   for (size_t i = 0; i < index.size(); ++i) {
-    std::string axis = tensor.axes[i].name;
-    for (char& c : axis) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    text += (i ? "," : "") + axis + "=" + std::to_string(index[i]);
+    text += (i ? "," : "") + index_letter(tensor.axes[i].name) + "=" + std::to_string(index[i]);
   }
   return text + "]";
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/base/tensor/index_letter.h"
 #include "src/verification/compare/judge.h"
 
 namespace assay {
@@ -67,9 +68,7 @@ std::vector<Fold> folds_of(const Tensor& tensor) {
   const std::vector<int64_t> strides = tensor.strides();
   for (size_t i = 0; i < tensor.axes.size() && tensor.size() > 0; ++i) {
     const int64_t size = tensor.axes[i].size;
-    std::string letter = tensor.axes[i].name;
-    std::transform(letter.begin(), letter.end(), letter.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+    const std::string letter = index_letter(tensor.axes[i].name);
     const int64_t divide = (size + kMaxFieldLength - 1) / kMaxFieldLength,
                   count = (size + divide - 1) / divide;
     const bool last = i + 1 == tensor.axes.size();

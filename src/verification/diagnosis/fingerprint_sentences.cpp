@@ -10,6 +10,8 @@
 #include <map>
 #include <optional>
 
+#include "src/base/tensor/index_letter.h"
+
 #include "src/verification/diagnosis/fingerprint.h"
 
 namespace assay {
@@ -177,8 +179,7 @@ void Sentence::find_conditions(bool among_all) {
 std::string Sentence::bracket(bool of_output) const {
   std::vector<std::string> parts;
   for (const Condition& c : conditions_) {
-    std::string letter;
-    for (const char x : c.feature.letter) letter += static_cast<char>(std::tolower(x));
+    const std::string letter = index_letter(c.feature.letter);
     const auto interval = [&](const std::string& name) {
       if (c.low == c.high) return fmt::format("{} = {}", name, c.low);
       if (c.high == c.most) return fmt::format("{} >= {}", name, c.low);
@@ -266,10 +267,8 @@ std::optional<std::string> Sentence::shifted() const {
         (std::fabs(p.is - x) <= kSame * most + kOfTheLargest * largest_.at(p.column) ? same : differ) += 1;
       }
       if (same < 2 || differ > 0) continue;
-      std::string letter;
-      for (const char x : d_.input.axes[a].name) letter += static_cast<char>(std::tolower(x));
-      return fmt::format("its dependence on {0}[{1}] has the weight of {0}[{1}{2:+}]", d_.input.name, letter,
-                         by);
+      return fmt::format("its dependence on {0}[{1}] has the weight of {0}[{1}{2:+}]", d_.input.name,
+                         index_letter(d_.input.axes[a].name), by);
     }
   return std::nullopt;
 }

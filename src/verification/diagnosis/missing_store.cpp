@@ -10,6 +10,7 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/ptx/inlined_frames.h"
+#include "src/base/tensor/index_letter.h"
 #include "src/base/vm/store_search.h"
 #include "src/base/vm/table_reads.h"
 #include "src/verification/diagnosis/address_maker.h"
@@ -62,8 +63,7 @@ std::string reach_of(const Stores& stores, const ProgramOutput& output, int64_t 
     std::set<int64_t> reached;
     for (const auto& [element, writer] : stores.writer) reached.insert(shape.index(element)[axis]);
     if (reached.contains(wanted[axis]) || reached.empty()) continue;
-    std::string name = output.axes[axis].name;
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string name = index_letter(output.axes[axis].name);
     const int64_t first = *reached.begin(), last = *reached.rbegin();
     return first == last ? fmt::format("{} = {}", name, first)
                          : fmt::format("{} = {}..{}", name, first, last);
