@@ -77,17 +77,6 @@ TEST(Amplified, GrowthsOfUnrelatedValuesAreNoProduct) {
   EXPECT_GT(found[0].growth, 0x1p8);
 }
 
-TEST(Amplified, WhatReturnsIsCountedAsFarAsTheInstructionMadeIt) {
-  Returning grows, undone, rounds;
-  double most = 0;
-  for (int i = 0; i < 10; ++i) {
-    most = grows.next(std::ldexp(0x1p-24, i), std::ldexp(0x1p-23, i));
-    EXPECT_EQ(undone.next(0x1p-24, 0x1p-20), 1);  // another instruction of the loop shrinks it again
-    EXPECT_EQ(rounds.next(std::ldexp(0x1p-24, i), std::ldexp(0x1p-24, i)), 1);  // others grew it
-  }
-  EXPECT_EQ(most, 0x1p9);
-}
-
 TEST(Amplified, MediansAreOfBinadesAndMergesDoNotDependOnTheirOrder) {
   Amplified a, b;
   for (const double x : {0.3, 0.3, 5.0}) a.errors.add(x);

@@ -27,30 +27,12 @@ struct Binades {
   double median() const { return quantile(0.5); }
 };
 
-/// In one lane, an instruction whose results come back to it around a loop: what it has made of the error
-/// that comes back, one growth times the next. It begins anew where nothing is left of them.
-struct Returning {
-  double growth = 1;  ///< all growths since, one times the next
-  double start = 0;   ///< the relative error that came back then
-
-  /// Relative errors of an operand that came back and of what becomes of it, without the instruction's own
-  /// rounding; the first is no less than a rounding. Returns how many times as much came back as at the
-  /// start, as far as this instruction made that: another one of the loop may undo it.
-  double next(double before, double after) {
-    constexpr double kMost = 0x1p+1000;
-    if (growth <= 1 || before <= start) growth = 1, start = before;
-    const double made = std::min(growth, before / start);
-    growth = std::clamp(growth * (after / before), 1.0, kMost);
-    return made;
-  }
-};
-
 /// How an op's results differ from exact, relative to themselves, and how many times as much as the worst of
 /// their operands: a difference of nearly equal numbers, an exponential of a large one. Of results that have
 /// an error, and operands with one.
 struct Amplified {
   Binades errors, growths;
-  Binades returns;   ///< of an instruction whose results come back to it: Returning::next, else 1
+  Binades returns;   ///< of an instruction whose results come back to it: ShadowKit::follow_returns, else 1
   double error = 0;  ///< the largest, and where it was
   double value = 0, exact = 0;
   uint64_t block = 0;

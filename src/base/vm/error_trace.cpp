@@ -144,7 +144,8 @@ void ErrorTrace::begin_block(Block& block) {
   }
   if (plan_.strict) unsure_.begin(block.warps.size(), *code);
   any_unsure_ = astray_ = false;
-  returning_.assign(block.warps.size() * recurring_ * 2 * 32, {});
+  returning_.resize(block.warps.size() * recurring_ * 2);
+  for (ReturningRow& row : returning_) row.begin();
   cells_.begin_alike(block, blank);
   for (const Warp& warp : block.warps) registers(warp).begin_rows();
   for (const Warp& warp : block.warps)
@@ -349,28 +350,33 @@ void ErrorTrace::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, 
   Amplified& seen = counts.ops[op_index(op)].amplified;
   const Recurrence& recurrence = recurrences_[op_index(op)];
   const auto number = [&](size_t k) { return static_cast<size_t>(from[k] - operands_.data()); };
-  Returning* returning =
-      recurrence.returns()
-          ? &returning_[((warp.index * recurring_ + recurrence.number) * 2 + number(0) / 3) * 32]
-          : nullptr;
   ErrorGrowth g;
   const double *values[3], *errors[3];
-  for (size_t k = 0; k < from.size(); ++k) values[k] = from[k]->value, errors[k] = from[k]->error;
-  shadow_kit_.measure_growth(g, r.value, r.error, static_cast<int>(from.size()), values, errors);
-  each_lane(mask, [&](int lane) {
-    if (!g.counts[lane]) return;
-    ++seen.errors.counts[g.error_binade[lane]], ++seen.growths.counts[g.growth_binade[lane]];
-    if (returning) {
-      const bool returned = recurrence.sources >> number(g.which[lane]) % 3 & 1;
-      const double came = std::max(g.operand[lane], unit_roundoff(dtype_of(kind)));
-      const double made = std::fabs(r.error[lane] - r.local[lane]) / std::fabs(r.value[lane] + r.error[lane]);
-      if (!returned) returning[lane] = {};
-      seen.returns.add(returned ? returning[lane].next(came, made) : 1);
-    }
-    if (g.error[lane] <= seen.error) return;
-    seen.error = g.error[lane], seen.value = r.value[lane], seen.exact = r.value[lane] + r.error[lane];
-    seen.block = block_->linear, seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  });
+  int rounded = 0;
+  uint32_t came_back = 0;  // bit k: the k-th of these is one that the instruction made
+  for (size_t k = 0; k < from.size(); ++k) {
+    if (from[k]->exact) continue;
+    values[rounded] = from[k]->value, errors[rounded] = from[k]->error;
+    came_back |= (recurrence.sources >> number(k) % 3 & 1u) << rounded++;
+  }
+  if (rounded == 0) return;
+  shadow_kit_.measure_growth(g, mask, r.value, r.error, rounded, values, errors);
+  shadow_kit_.count_binades(seen.errors.counts.data(), g.error_binade, g.counts);
+  shadow_kit_.count_binades(seen.growths.counts.data(), g.growth_binade, g.counts);
+  if (recurrence.returns()) {
+    ReturningRow& returning =
+        returning_[(warp.index * recurring_ + recurrence.number) * 2 + number(0) / 3];
+    alignas(64) uint64_t binade[32];
+    shadow_kit_.follow_returns(returning, g, came_back, unit_roundoff(dtype_of(kind)), r.value, r.error,
+                               r.local, binade);
+    shadow_kit_.count_binades(seen.returns.counts.data(), binade, g.counts);
+  }
+  if (g.largest <= seen.error) return;
+  for (size_t i = 0; i < 32; ++i) {
+    if (!g.counts[i] || g.error[i] <= seen.error) continue;
+    seen.error = g.error[i], seen.value = r.value[i], seen.exact = r.value[i] + r.error[i];
+    seen.block = block_->linear, seen.thread = warp.index * 32 + static_cast<uint32_t>(i);
+  }
 }
 
 /// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.

@@ -310,7 +310,7 @@ class ErrorTrace : public PlainTrace {
   std::vector<Facts> facts_;                  ///< by op
   const std::set<Slot>* shifters_ = nullptr;  ///< registers that round by being added (round_to_integer)
   std::vector<Recurrence> recurrences_;       ///< by op; of a trace that is not strict
-  std::vector<Returning> returning_;          ///< [warp][two for each that recurs][lane]
+  std::vector<ReturningRow> returning_;       ///< [warp][two for each that recurs]
   uint32_t recurring_ = 0;
   const LaneKit& kit_ = lane_kit();
   const ShadowKit& shadow_kit_ = shadow_kit();

@@ -44,6 +44,18 @@ struct ErrorGrowth {
   alignas(64) uint64_t which[32];
   alignas(64) uint64_t counts[32];  ///< 0: one of the three is not finite, or both errors are not above 0
   alignas(64) uint64_t error_binade[32], growth_binade[32];  ///< Binades::binade_of
+  double largest = 0;                                        ///< of `error`, where it counts
+};
+
+/// In each lane, an instruction whose results come back to it around a loop: what it has made of the error
+/// that comes back, one growth times the next. It begins anew where nothing is left of them.
+struct ReturningRow {
+  alignas(64) double growth[32];  ///< all growths since, one times the next
+  alignas(64) double start[32];   ///< the relative error that came back then
+  void begin() {
+    for (double& x : growth) x = 1;
+    for (double& x : start) x = 0;
+  }
 };
 
 struct ShadowKit {
@@ -59,9 +71,17 @@ struct ShadowKit {
                           const double* terms);
   /// sum[i] += own[i] times probe_factor(place ^ i, probe); of probe 0 left_out[i].
   void (*add_probe)(double* sum, const ProbeSizes&, uint64_t place, int probe);
-  /// Operands without an error count for nothing; 0 where none has one.
-  void (*measure_growth)(ErrorGrowth&, const double* result, const double* error, int count,
+  /// In lanes of `mask`. Operands without an error count for nothing; 0 where none has one.
+  void (*measure_growth)(ErrorGrowth&, uint32_t mask, const double* result, const double* error, int count,
                          const double* const* value, const double* const* of_value);
+  /// Of lanes that count. By `which` operand was worst (bit k of `sources`: that one came back) it came back
+  /// with that relative error, `least` at least, and left with that of the result without its own rounding
+  /// (`local`). binade: of how many times as much came back as at the start, as far as this instruction made
+  /// that: another one of the loop may undo it; of 1 where nothing came back.
+  void (*follow_returns)(ReturningRow&, const ErrorGrowth&, uint32_t sources, double least,
+                         const double* result, const double* error, const double* local, uint64_t* binade);
+  /// ++counts[binade[i]] of lanes that are not zero.
+  void (*count_binades)(uint32_t* counts, const uint64_t* binade, const uint64_t* lanes);
 };
 const ShadowKit& shadow_kit();
 /// Of one of lane_sets().

@@ -174,7 +174,13 @@ void add_probe(double* sum, const ProbeSizes& sizes, uint64_t place, int probe) 
   }
 }
 
-void measure_growth(ErrorGrowth& g, const double* result, const double* error, int count,
+/// Binades::binade_of.
+uint64_t binade_of(uint64_t bits) {
+  const uint64_t exponent = bits >> 52, above = exponent < 1023 - 32 ? 0 : exponent - (1023 - 32);
+  return above > 63 ? 63 : above;
+}
+
+void measure_growth(ErrorGrowth& g, uint32_t mask, const double* result, const double* error, int count,
                     const double* const* value, const double* const* of_value) {
   for (int i = 0; i < 32; ++i) {
     g.error[i] = __builtin_fabs(error[i]) / __builtin_fabs(result[i] + error[i]);
@@ -195,25 +201,56 @@ void measure_growth(ErrorGrowth& g, const double* result, const double* error, i
   const auto *errors = reinterpret_cast<const Bits*>(g.error),
              *growths = reinterpret_cast<const Bits*>(g.growth),
              *operands = reinterpret_cast<const Bits*>(g.operand);
-  const auto binade = [](uint64_t bits) {
-    const uint64_t exponent = bits >> 52, above = exponent < 1023 - 32 ? 0 : exponent - (1023 - 32);
-    return above > 63 ? 63 : above;
-  };
+  uint64_t largest = 0;
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
-    g.error_binade[i] = binade(errors[i]), g.growth_binade[i] = binade(growths[i]);
+    g.error_binade[i] = binade_of(errors[i]), g.growth_binade[i] = binade_of(growths[i]);
     const uint64_t positive = errors[i] - 1 < kExponent - 1 ? ~uint64_t{0} : 0,
                    of_operand = operands[i] != 0 ? ~uint64_t{0} : 0,
-                   finite = growths[i] < kExponent ? ~uint64_t{0} : 0;
-    g.counts[i] = positive & of_operand & finite;
+                   finite = growths[i] < kExponent ? ~uint64_t{0} : 0,
+                   here = uint64_t{0} - (mask >> i & 1);
+    g.counts[i] = positive & of_operand & finite & here;
+    const uint64_t counted = errors[i] & g.counts[i];  // positive numbers are ordered as their bits are
+    largest = counted > largest ? counted : largest;
   }
+  g.largest = *reinterpret_cast<const Value*>(&largest);
+}
+
+void follow_returns(ReturningRow& r, const ErrorGrowth& g, uint32_t sources, double least,
+                    const double* result, const double* error, const double* local, uint64_t* binade) {
+  constexpr double kMost = 0x1p+1000;
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) {
+    const bool counts = g.counts[i] != 0, returned = (sources >> g.which[i] & 1) != 0;
+    const double came = g.operand[i] < least ? least : g.operand[i],
+                 left = __builtin_fabs(error[i] - local[i]) / __builtin_fabs(result[i] + error[i]);
+    const bool anew = (r.growth[i] <= 1) | (came <= r.start[i]);
+    const double growth = anew ? 1 : r.growth[i], start = anew ? came : r.start[i];
+    const double so_far = came / start, next = growth * (left / came);
+    const double within = next < 1 ? 1 : next > kMost ? kMost : next;
+    const double made = returned ? (so_far < growth ? so_far : growth) : 1;
+    binade[i] = binade_of(*reinterpret_cast<const Bits*>(&made));
+    r.growth[i] = !counts ? r.growth[i] : returned ? within : 1;
+    r.start[i] = !counts ? r.start[i] : returned ? start : 0;
+  }
+}
+
+void count_binades(uint32_t* counts, const uint64_t* binade, const uint64_t* lanes) {
+  uint64_t differ = 0, some = 0;
+  for (int i = 0; i < 32; ++i) differ |= binade[i] ^ binade[0], some += lanes[i] & 1;
+  if (differ == 0) {  // as of most that returns: one counter for all would wait for itself
+    counts[binade[0]] += static_cast<uint32_t>(some);
+    return;
+  }
+  for (int i = 0; i < 32; ++i) counts[binade[i]] += static_cast<uint32_t>(lanes[i] & 1);
 }
 
 }  // namespace
 
 ShadowKit shadow_kit() {
   return {combine_tile,    combine_tile_part, carry_part,    sizes_of_terms,
-          sizes_of_probes, add_probe,         measure_growth};
+          sizes_of_probes, add_probe,         measure_growth, follow_returns,
+          count_binades};
 }
 
 }  // namespace assay::vm::ASSAY_LANES
