@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "src/base/tensor/index_letter.h"
-
 #include "src/verification/diagnosis/fingerprint.h"
 
 namespace assay {

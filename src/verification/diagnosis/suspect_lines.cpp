@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "src/base/numerics/counted_work.h"
+#include "src/base/ptx/form.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/explained_line.h"
@@ -108,7 +109,8 @@ std::optional<SuspectLine> addressing(const Line& line, const SourceText& source
 /// A float that is read where nothing has written and that is no input's element.
 bool is_of_program(const vm::ValueSlice& slice, uint32_t n) {
   const vm::SliceInstance& i = slice.instances[n];
-  if (i.flow != vm::Flow::load || !ptx::is_float(i.type) || operation_of(slice, n).starts_with("ld.param"))
+  if (i.flow != vm::Flow::load || !ptx::is_float(i.type) ||
+      ptx::form_of(operation_of(slice, n)).space == ptx::Space::param)
     return false;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
     if (slice.operands[o].made_by >= 0 || slice.operands[o].input >= 0) return false;
