@@ -1,7 +1,7 @@
 // Module scope: directives, variables, functions and their parameters.
 #include <algorithm>
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 
 #include "src/base/ptx/parse_entry.h"
 #include "src/base/ptx/parser.h"
