@@ -364,8 +364,7 @@ void ErrorTrace::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, 
   shadow_kit_.count_binades(seen.errors.counts.data(), g.error_binade, g.counts);
   shadow_kit_.count_binades(seen.growths.counts.data(), g.growth_binade, g.counts);
   if (recurrence.returns()) {
-    ReturningRow& returning =
-        returning_[(warp.index * recurring_ + recurrence.number) * 2 + number(0) / 3];
+    ReturningRow& returning = returning_[(warp.index * recurring_ + recurrence.number) * 2 + number(0) / 3];
     alignas(64) uint64_t binade[32];
     shadow_kit_.follow_returns(returning, g, came_back, unit_roundoff(dtype_of(kind)), r.value, r.error,
                                r.local, binade);

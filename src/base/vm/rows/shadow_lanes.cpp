@@ -207,8 +207,7 @@ void measure_growth(ErrorGrowth& g, uint32_t mask, const double* result, const d
     g.error_binade[i] = binade_of(errors[i]), g.growth_binade[i] = binade_of(growths[i]);
     const uint64_t positive = errors[i] - 1 < kExponent - 1 ? ~uint64_t{0} : 0,
                    of_operand = operands[i] != 0 ? ~uint64_t{0} : 0,
-                   finite = growths[i] < kExponent ? ~uint64_t{0} : 0,
-                   here = uint64_t{0} - (mask >> i & 1);
+                   finite = growths[i] < kExponent ? ~uint64_t{0} : 0, here = uint64_t{0} - (mask >> i & 1);
     g.counts[i] = positive & of_operand & finite & here;
     const uint64_t counted = errors[i] & g.counts[i];  // positive numbers are ordered as their bits are
     largest = counted > largest ? counted : largest;
@@ -248,9 +247,8 @@ void count_binades(uint32_t* counts, const uint64_t* binade, const uint64_t* lan
 }  // namespace
 
 ShadowKit shadow_kit() {
-  return {combine_tile,    combine_tile_part, carry_part,    sizes_of_terms,
-          sizes_of_probes, add_probe,         measure_growth, follow_returns,
-          count_binades};
+  return {combine_tile, combine_tile_part, carry_part,     sizes_of_terms, sizes_of_probes,
+          add_probe,    measure_growth,    follow_returns, count_binades};
 }
 
 }  // namespace assay::vm::ASSAY_LANES
