@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "reports/markup.h"
+
 namespace assay::markdown {
 
 std::string code(std::string_view text) {

@@ -43,10 +43,11 @@ std::string births_markdown(const json& births) {
       "Special values by the line that made them:\n\n" +
       markdown::head({"line", "instruction", "NaN", "infinite", "by zero", "subnormal", "as in"}, 2);
   for (const json& line : births)
-    out += markdown::row({escape_markdown(location_text(field_of(line, "where"))),
-                          markdown::code(text_of(line, "instruction")), short_field(line, "nans"),
-                          short_field(line, "infinities"), short_field(line, "divisions_by_zero"),
-                          short_field(line, "subnormals"), markdown::code(text_of(line, "example"))});
+    out += markdown::row(
+        {escape_markdown(location_text(field_of(line, "where"))),
+         markdown::code(text_of(line, "instruction")), markdown::short_field(line, "nans"),
+         markdown::short_field(line, "infinities"), markdown::short_field(line, "divisions_by_zero"),
+         markdown::short_field(line, "subnormals"), markdown::code(text_of(line, "example"))});
   return out + "\n";
 }
 

@@ -35,8 +35,8 @@ std::string program_markdown(const json& program) {
   std::string out = markdown::head({"tensor", "shape", "finite values", "NaN", "infinite"}, 2);
   for (const json& tensor : field_of(program, "written"))
     out += markdown::row({markdown::code(text_of(tensor, "name")), markdown::code(text_of(tensor, "shape")),
-                          escape_markdown(range_text(tensor)), short_field(tensor, "nans"),
-                          short_field(tensor, "infinities")});
+                          escape_markdown(range_text(tensor)), markdown::short_field(tensor, "nans"),
+                          markdown::short_field(tensor, "infinities")});
   return out + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
