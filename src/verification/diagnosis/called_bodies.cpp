@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "src/base/numerics/counted_work.h"
+#include "src/base/vm/opcode.h"
 
 namespace assay {
 namespace {
@@ -75,7 +77,7 @@ std::vector<vm::Slot> CalledBodies::own_registers(const Site& site) const {
     if (here.names.at(slot).depth == op.depth)
       near.emplace_back(at < site.op ? site.op - at : at - site.op, slot);
   std::sort(near.begin(), near.end());
-  if (near.size() > kOfBody) near.resize(kOthers);
+  if (near.size() > kOfBody) near.resize(kOfBody);
   std::vector<vm::Slot> slots;
   for (const auto& [distance, slot] : near) slots.push_back(slot);
   return slots;
