@@ -193,34 +193,16 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
 /// What one program for the case says: changes that mend it, and lines that explain what is wrong.
 struct Located {
   RepairedLines repaired;
-  std::vector<SuspectLine> suspects;
-  std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
-  std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
-  std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
-  std::vector<SuspectLine> displaced;    ///< of them: the right values are elsewhere, or at another step
-  std::vector<SuspectLine> addressed;    ///< what says where the first of these reads
-  std::map<std::string, SuspectLine> alone;   ///< of an input the likeliest line that takes no other
-  std::map<std::string, SuspectLine> reads;   ///< that takes it from its tensor
-  std::map<std::string, SuspectLine> loads;   ///< or does so and explains but a part
-  std::map<std::string, SuspectLine> places;  ///< what says where that reads
+  SuspectLines suspects;
 };
 
 Located located(const TellingCase& told, const vm::MachineOptions& machine, double seconds) {
-  const SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
-                                              std::min(kOfSlices, seconds));
+  SuspectLines suspects = suspect_lines(told.program, told.inputs, machine, told.sample(), Values::all,
+                                        std::min(kOfSlices, seconds));
   const std::vector<Repair> repairs =
       repairs_of(told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
-  return {in_words(repairs, suspects, told.judged_elements()),
-          suspects.likeliest,
-          suspects.related,
-          suspects.passed_on,
-          suspects.superfluous,
-          suspects.displaced,
-          suspects.addressed,
-          suspects.alone,
-          suspects.reads,
-          suspects.loads,
-          suspects.places};
+  RepairedLines repaired = in_words(repairs, suspects, told.judged_elements());
+  return {std::move(repaired), std::move(suspects)};
 }
 
 /// Lines of both lists: each place counts by its reciprocal, so that what both name comes before what one
@@ -252,24 +234,16 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
                                        double seconds) {
   const auto plain = told.with(kernel.plainly(told.program), machine);
   if (!plain) return std::nullopt;
-  const SuspectLines suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(),
-                                              Values::telling, std::min(kOfSlices, seconds));
+  Located found;
+  SuspectLines& suspects = found.suspects;
+  suspects = suspect_lines(plain->program, plain->inputs, machine, plain->sample(), Values::telling,
+                           std::min(kOfSlices, seconds));
   std::vector<Repair> repairs;
   if (optimised.repaired.plainest > kDecision)
-    repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects),
+    repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects.likeliest),
                          std::min(kOfPlainDecisions, seconds),
                          optimised.repaired.plainest > kPlain ? std::min(kOfPlainRepairs, seconds) : 0);
-  Located found{in_words(repairs, suspects, plain->judged_elements()),
-                suspects.likeliest,
-                suspects.related,
-                suspects.passed_on,
-                suspects.superfluous,
-                suspects.displaced,
-                suspects.addressed,
-                suspects.alone,
-                suspects.reads,
-                suspects.loads,
-                suspects.places};
+  found.repaired = in_words(repairs, suspects, plain->judged_elements());
   RepairedLines& repaired = found.repaired;
   const auto of_the_source = [](const SuspectLine& line) { return line.at.where.line > 0; };
   const auto tell = [](SuspectLine& line) {
@@ -277,13 +251,13 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&found.suspects, &found.related, &found.passed_on, &found.superfluous, &found.displaced,
-        &found.addressed, &repaired.whole, &repaired.partial, &repaired.used, &repaired.decided,
-        &repaired.made}) {
+       {&suspects.likeliest, &suspects.related, &suspects.passed_on, &suspects.superfluous,
+        &suspects.displaced, &suspects.addressed, &repaired.whole, &repaired.partial, &repaired.used,
+        &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
-  for (auto* lines : {&found.alone, &found.reads, &found.loads, &found.places}) {
+  for (auto* lines : {&suspects.alone, &suspects.reads, &suspects.loads, &suspects.places}) {
     std::erase_if(*lines, [&](const auto& line) { return !of_the_source(line.second); });
     for (auto& [input, line] : *lines) tell(line);
   }
@@ -305,7 +279,7 @@ std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) 
   join(repaired.decided, other.decided);
   join(repaired.made, other.made);
   join(repaired.partial, other.partial);
-  return ranked(repaired, fused(plain.suspects, optimised.suspects));
+  return ranked(repaired, fused(plain.suspects.likeliest, optimised.suspects.likeliest));
 }
 
 /// Not what is computed of an input is wrong, but where it is read.
@@ -314,32 +288,32 @@ bool is_misread(std::string_view cause) {
          cause == "operand-layout";
 }
 
-const SuspectLine* first_of(std::map<std::string, SuspectLine> Located::*lines, const std::string& input,
-                            const Located& optimised, const std::optional<Located>& plain) {
-  for (const Located* located : {&optimised, plain ? &*plain : nullptr})
+using ByInput = std::map<std::string, SuspectLine> SuspectLines::*;
+
+/// Of what was located first, if both know it; null: neither does.
+const SuspectLine* line_of(const std::string& input, ByInput lines,
+                           std::initializer_list<const Located*> both) {
+  for (const Located* located : both)
     if (located)
-      if (const auto line = (located->*lines).find(input); line != (located->*lines).end())
+      if (const auto line = (located->suspects.*lines).find(input); line != (located->suspects.*lines).end())
         return &line->second;
   return nullptr;
 }
 
 /// Of an input, or of what the plan gives in its place (a fixed decay). Without optimisation each statement
 /// that says where it is read is there.
-const SuspectLine* load_of(std::map<std::string, SuspectLine> Located::*lines, const std::string& input,
-                           const Located& optimised, const std::optional<Located>& plain) {
-  for (const std::string& name : {input, std::string()})
-    for (const Located* located : {plain ? &*plain : nullptr, &optimised})
-      if (located && !input.empty())
-        if (const auto line = (located->*lines).find(name); line != (located->*lines).end())
-          return &line->second;
-  return nullptr;
+const SuspectLine* load_of(const std::string& input, ByInput lines, const Located& optimised,
+                           const Located* plain) {
+  if (input.empty()) return nullptr;
+  const SuspectLine* const line = line_of(input, lines, {plain, &optimised});
+  return line ? line : line_of("", lines, {plain, &optimised});
 }
 
 const SuspectLine* line_about(const std::string& input, bool misread, const Located& optimised,
-                              const std::optional<Located>& plain) {
-  for (const auto lines : {misread ? &Located::reads : &Located::alone, &Located::alone})
-    if (const SuspectLine* line = first_of(lines, input, optimised, plain)) return line;
-  return misread ? load_of(&Located::loads, input, optimised, plain) : nullptr;
+                              const Located* plain) {
+  for (const ByInput lines : {misread ? &SuspectLines::reads : &SuspectLines::alone, &SuspectLines::alone})
+    if (const SuspectLine* line = line_of(input, lines, {&optimised, plain})) return line;
+  return misread ? load_of(input, &SuspectLines::loads, optimised, plain) : nullptr;
 }
 
 void put_at(const SuspectLine& line, size_t place, std::vector<SuspectLine>& lines) {
@@ -373,25 +347,27 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   } catch (const CannotCompile& e) {
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }
-  v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects);
+  const Located* const without = plain ? &*plain : nullptr;
+  v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects.likeliest);
   const int plainest = std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX);
   const bool decided = plainest <= kDecision;
   const size_t place = plainest <= kPlain ? 1 : 0;  // behind what was tried and mends all
-  const Located* const both[] = {plain ? &*plain : nullptr, &optimised};
-  for (const Located* of : both) {
-    if (!of || (of->related.empty() && of->displaced.empty())) continue;
-    const SuspectLine& line = of->related.empty() ? of->displaced.front() : of->related.front();
-    const size_t at = of->related.empty() ? (decided ? 1 : 0) : place;
+  for (const Located* located : {without, &optimised}) {
+    if (!located) continue;
+    const SuspectLines& of = located->suspects;
+    if (of.related.empty() && of.displaced.empty()) continue;
+    const SuspectLine& line = of.related.empty() ? of.displaced.front() : of.related.front();
+    const size_t at = of.related.empty() ? (decided ? 1 : 0) : place;
     put_at(line, at, v.lines);
-    if (!of->related.empty() && !of->passed_on.empty()) put_at(of->passed_on.front(), at + 1, v.lines);
-    if (!of->related.empty() && !of->superfluous.empty()) put_at(of->superfluous.front(), at, v.lines);
-    if (!of->addressed.empty() && same_place(line, of->displaced.front()))
-      put_at(of->addressed.front(), decided ? 2 : 1, v.lines);
+    if (!of.related.empty() && !of.passed_on.empty()) put_at(of.passed_on.front(), at + 1, v.lines);
+    if (!of.related.empty() && !of.superfluous.empty()) put_at(of.superfluous.front(), at, v.lines);
+    if (!of.addressed.empty() && same_place(line, of.displaced.front()))
+      put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
   const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
-  if (const SuspectLine* line = line_about(about, misread, optimised, plain)) put_about(*line, v.lines);
+  if (const SuspectLine* line = line_about(about, misread, optimised, without)) put_about(*line, v.lines);
   if (misread && !decided)
-    if (const SuspectLine* line = load_of(&Located::places, about, optimised, plain))
+    if (const SuspectLine* line = load_of(about, &SuspectLines::places, optimised, without))
       put_at(*line, 1, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
