@@ -1,6 +1,5 @@
 // Module scope: directives, variables, functions and their parameters.
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include "src/base/ptx/parse_entry.h"
@@ -17,25 +16,11 @@ constexpr int64_t largest_parameters = 32764;  // bytes of an entry (PTX ISA 4.4
 constexpr int64_t largest_alignment = 1 << 16;
 constexpr int deepest_initialiser = 64;
 
-/// Is there a function beside the entries? Dots are many, the three characters in a row are few.
+/// Is there a function beside the entries? By memmem: a text of megabytes is searched for each entry, and of
+/// the standard library's searches the fastest takes twice as long.
 bool declares_functions(std::string_view text) {
   constexpr std::string_view kFunction = ".func";
-  typedef char Sixteen __attribute__((vector_size(16)));
-  const auto sixteen = [&](size_t at) {
-    Sixteen c;
-    std::memcpy(&c, text.data() + at, sizeof c);
-    return c;
-  };
-  size_t at = 0;
-  for (; at + sizeof(Sixteen) + 2 <= text.size(); at += sizeof(Sixteen)) {
-    const auto begun = (sixteen(at) == '.') & (sixteen(at + 1) == 'f') & (sixteen(at + 2) == 'u');
-    uint64_t halves[2];
-    std::memcpy(halves, &begun, sizeof halves);
-    if ((halves[0] | halves[1]) == 0) continue;
-    for (size_t i = at; i < at + sizeof(Sixteen); ++i)
-      if (text.substr(i).starts_with(kFunction)) return true;
-  }
-  return text.substr(at).find(kFunction) != text.npos;
+  return memmem(text.data(), text.size(), kFunction.data(), kFunction.size()) != nullptr;
 }
 
 int64_t align_up(int64_t value, int64_t align) {
