@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "src/campaign/defects/recorded_findings.h"
+#include "src/case/case.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "tests/tensor/scoped_environment.h"
 #include "tests/tensor/scratch_folder.h"
@@ -43,6 +45,19 @@ TEST_P(RecordedFindingReplays, FailsAgainWithTheSameBitsAndPassesOnTheCleanKerne
       << stored.cause << ' ' << stored.digest;
 }
 INSTANTIATE_TEST_SUITE_P(FiveOf, RecordedFindingReplays, testing::Range<size_t>(0, 5));
+
+/// Of which only a command replays all (`assay defects all --explain`).
+TEST(ExplainedTokens, AreOfDefectsThatAreThereOneEach) {
+  std::set<std::string> seen;
+  for (const RecordedFinding& stored : read_findings(ASSAY_SOURCE_DIR "/tests/data/explained_tokens.txt")) {
+    const Case c = parse_token(stored.token);
+    const bool known = std::any_of(defects().begin(), defects().end(),
+                                   [&](const Defect& defect) { return defect.id() == c.kernel; });
+    EXPECT_TRUE(known) << stored.token;
+    EXPECT_TRUE(seen.insert(c.kernel).second) << stored.token;
+  }
+  EXPECT_GE(seen.size(), 270u);
+}
 
 TEST_F(FirstDefectTrials, ATokenThatTheDefectDoesNotReachIsNoFinding) {
   const TokenReplay replay =

@@ -134,14 +134,16 @@ TEST(SuspectLines, WhatStandsBetweenAValueAndWhereItIsWantedIsNamed) {
   EXPECT_EQ(place_of("add.rn.f32 %f2", suspects.superfluous), 1U);
 }
 
+/// A second output, which is right.
+const std::string kOther = "  add.rn.f32 %q, %x, %y;";
+
 /// x[0] for x[5 - t]: with that in its place the read is right, and the product with no value that there is.
 TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst) {
-  const std::string sum = "  add.rn.f32 %q, %x, %y;";
   const std::vector<SuspectLine> suspects = suspects_of(
-      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + sum,
+      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + kOther,
       "  ld.param.u64 %base, [px];\n  sub.s32 %i, 5, %t;\n  mul.wide.s32 %off, %i, 4;\n"
       "  add.s64 %base, %base, %off;\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" +
-          sum);
+          kOther);
   EXPECT_EQ(place_of("ld.global.f32 %f1", suspects), 1U);
   EXPECT_EQ(place_of("mul", suspects), 2U);
   EXPECT_EQ(suspects[0].reason,
@@ -150,10 +152,9 @@ TEST(SuspectLines, AReadOfWhichTheRightValuesStandElsewhereInTheInputIsTheFirst)
 
 /// x[0] for x[t], which the thread has.
 TEST(SuspectLines, AValueOfTheThreadForAnotherIsNamed) {
-  const std::string sum = "  add.rn.f32 %q, %x, %y;";
   const SuspectLines suspects = all_suspects_of(
-      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + sum,
-      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+      "  ld.param.u64 %base, [px];\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %f1, %y;\n" + kOther,
+      "  mul.rn.f32 %r, %x, %y;\n" + kOther);
   EXPECT_EQ(place_of("ld.global.f32 %f1", suspects.likeliest), 1U);
   ASSERT_FALSE(suspects.related.empty());
   EXPECT_EQ(suspects.related[0].reason,
@@ -162,12 +163,11 @@ TEST(SuspectLines, AValueOfTheThreadForAnotherIsNamed) {
 
 /// The address is that of x[0], and made on a line of its own; the pointer on a third one is an argument.
 TEST(SuspectLines, WhereAReadHasAWrongAddressTheStatementThatMakesItIsNamedToo) {
-  const std::string sum = "  add.rn.f32 %q, %x, %y;";
   const SuspectLines suspects = all_suspects_of(
       "  .loc 1 4 0\n  ld.param.u64 %base, [px];\n  .loc 1 7 0\n  add.s64 %base, %base, 0;\n"
       "  .loc 1 9 0\n  ld.global.f32 %f1, [%base];\n  .loc 1 11 0\n  mul.rn.f32 %r, %f1, %y;\n" +
-          sum,
-      "  mul.rn.f32 %r, %x, %y;\n" + sum);
+          kOther,
+      "  mul.rn.f32 %r, %x, %y;\n" + kOther);
   ASSERT_FALSE(suspects.displaced.empty());
   EXPECT_EQ(suspects.displaced.front().at.where.line, 9);
   ASSERT_EQ(suspects.addressed.size(), 1U);
@@ -180,12 +180,11 @@ TEST(SuspectLines, WhereAReadHasAWrongAddressTheStatementThatMakesItIsNamedToo) 
 
 /// Of what is read where nothing wrote and that is no input, as a fixed decay.
 TEST(SuspectLines, WhatThePlanGivesIsReadSomewhereToo) {
-  const std::string sum = "  add.rn.f32 %q, %x, %y;";
   const SuspectLines suspects = all_suspects_of(
       "  .loc 1 6 0\n  mov.u64 %base, given;\n  .loc 1 8 0\n  add.s64 %base, %base, 4;\n"
       "  .loc 1 9 0\n  ld.global.f32 %f1, [%base];\n  mul.rn.f32 %r, %x, %f1;\n" +
-          sum,
-      "  mul.rn.f32 %r, %x, 0f40000000;\n" + sum);
+          kOther,
+      "  mul.rn.f32 %r, %x, 0f40000000;\n" + kOther);
   ASSERT_TRUE(suspects.loads.contains(""));
   EXPECT_EQ(suspects.loads.at("").at.where.line, 9);
   ASSERT_TRUE(suspects.places.contains(""));
@@ -197,10 +196,9 @@ TEST(SuspectLines, AnAssignmentWithoutAnInstructionIsNamedByTheSource) {
   const std::string path = testing::TempDir() + "/passed_on.cu";
   const auto second_after = [&](const std::string& next) {
     std::ofstream(path) << "//\nconst float total = x + x, e = y;\n" << next << '\n';
-    const std::string sum = "  add.rn.f32 %q, %x, %y;";
     const std::vector<SuspectLine> suspects =
-        suspects_of("  .loc 1 2 0\n  add.rn.f32 %r, %x, %x;\n" + sum, "  mul.rn.f32 %r, %x, %y;\n" + sum,
-                    Values::all, path);
+        suspects_of("  .loc 1 2 0\n  add.rn.f32 %r, %x, %x;\n" + kOther,
+                    "  mul.rn.f32 %r, %x, %y;\n" + kOther, Values::all, path);
     return suspects.size() < 2 ? 0 : suspects[1].at.where.line == 3 ? 3 : -1;
   };
   EXPECT_EQ(second_after("before[c] = total;"), 3);

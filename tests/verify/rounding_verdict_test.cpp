@@ -247,6 +247,10 @@ TEST(RoundingVerdict, WhatIsInconclusiveIsDecidedByTheFormulaOfALongerRunThanIsA
   const Verification v = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
   EXPECT_EQ(v.verdict, Verdict::undecided);
   options.formula_where_open = v.lane_instructions;
+  options.formula_instructions = 0;  // not asked at all
+  EXPECT_EQ(verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options).verdict,
+            Verdict::undecided);
+  options.formula_instructions = 1;
   const Verification decided = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
   EXPECT_EQ(decided.verdict, Verdict::pass) << decided.cause;
   EXPECT_EQ(decided.power->outputs.back().by, "formula");
