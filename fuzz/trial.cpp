@@ -42,7 +42,7 @@ uint64_t shadow_runs(const Kernel& kernel) {
 constexpr double kRoundingWork = 4e6;
 
 /// Spent on the meanings under which wrong values would be right, once per finding.
-constexpr double kExplainSeconds = 5;
+constexpr double kExplainSeconds = 10;
 /// Meanings, further cases, lines and repairs may each take that long, or half of it.
 constexpr double kExplainings = 4;
 /// Begun in time, an explanation may still go on for so long after it; then it is given up.

@@ -82,5 +82,15 @@ TEST(TellingCase, OfTheMostWrongElementsWhatIsLeftIsAsFarAsTheyAreOff) {
   EXPECT_NEAR(told->left_of(half, wrong), 0.5, 0x1p-40);
 }
 
+/// The launch that is wrong takes no fp32: ones alone would not tell values from one another.
+TEST(TellingCase, WhatOneFormatAloneTakesPartInIsToldInIt) {
+  const auto told = told_by(find_kernel("simple_gla.chunk_hopper@Z37"),
+                            "simple_gla.chunk_hopper@Z37/B2/T65/H1/K16/V16/bf16/g-fp32/none/v-ones/s1");
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->resolved.case_.dtype, Dtype::bf16);
+  EXPECT_EQ(told->resolved.case_.values, "normal");
+  EXPECT_EQ(told->resolved.case_.B, 2);
+}
+
 }  // namespace
 }  // namespace assay

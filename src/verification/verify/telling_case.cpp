@@ -71,7 +71,9 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
   with([&](Case& x) {
     x.K = std::max(c.K, x.K), x.V = std::max(c.V, x.V), x.M = c.M, x.H = std::max(c.H, x.H), x.T = c.T;
     x.HV = value_heads(x.H);
+    if (c.cu_seqlens.empty()) x.B = c.B;
   });
+  const Case as_large = cases.back();
   if (c.cu_seqlens.empty() && c.T <= kOverAChunk)
     with([&](Case& x) { x.T = kOverAChunk, x.decay = c.decay == "none" ? c.decay : "mild", narrow(x); });
   const size_t undecayed = cases.size();  // what differs in gates of 0 only shows elsewhere
@@ -86,6 +88,11 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
   Case plain = c;
   plain.values = random.values, plain.overrides.clear(), plain.dtype = random.dtype;
   cases.push_back(plain);
+  if (c.dtype != random.dtype)  // what no other format takes part in, as a launch of its own
+    for (Case own : {as_large, plain}) {
+      own.dtype = c.dtype;
+      cases.push_back(std::move(own));
+    }
   cases.push_back(c);
   return cases;
 }
