@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "src/base/vm/moved_run.h"
@@ -382,6 +383,74 @@ TEST(SuspectLines, AnOperandForAnother) {
   const std::vector<SuspectLine> suspects = suspects_of(defective, right);
   ASSERT_FALSE(suspects.empty());
   EXPECT_GE(place_of("mul.rn.f32 %r, %s, %x", suspects), 1u);
+}
+
+std::string on(int line, const std::string& instructions) {
+  return "  .loc 1 " + std::to_string(line) + " 0\n" + instructions;
+}
+bool names(const std::vector<SuspectLine>& lines, int line) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const SuspectLine& l) { return l.at.where.line == line; });
+}
+
+/// Two of each statement, so that the last value of a line is not the operand's own.
+const std::string kSums = on(5, "  add.rn.f32 %f1, %x, 0f3F000000;\n  add.rn.f32 %f2, %y, 0f3FC00000;\n");
+const std::string kProducts = on(6, "  mul.rn.f32 %f3, %f1, %y;\n  mul.rn.f32 %f4, %f2, %x;\n");
+
+TEST(SuspectLines, AStatementThatTakesAValueTooLateIsNamedWithWhatItShouldGoPast) {
+  const SuspectLines suspects =
+      all_suspects_of(kSums + kProducts + on(7, "  mul.rn.f32 %r, %f3, %x;\n  mul.rn.f32 %q, %f4, %y;"),
+                      kSums + kProducts + on(7, "  mul.rn.f32 %r, %f1, %x;\n  mul.rn.f32 %q, %f2, %y;"));
+  EXPECT_TRUE(names(suspects.related, 7));
+  EXPECT_TRUE(names(suspects.superfluous, 6));
+}
+
+TEST(SuspectLines, AStatementThatTakesAValueTooEarlyIsNamedWithWhatMakesItsOwn) {
+  const std::string last = on(8, "  mul.rn.f32 %r, %f5, %f3;\n  mul.rn.f32 %q, %f6, %f4;");
+  const SuspectLines suspects = all_suspects_of(
+      kSums + kProducts + on(7, "  add.rn.f32 %f5, %f1, %y;\n  add.rn.f32 %f6, %f2, %x;\n") + last,
+      kSums + kProducts + on(7, "  add.rn.f32 %f5, %f3, %y;\n  add.rn.f32 %f6, %f4, %x;\n") + last);
+  EXPECT_TRUE(names(suspects.related, 7));
+  EXPECT_TRUE(names(suspects.passed_on, 6));
+}
+
+TEST(SuspectLines, AFactorOfAnotherOperandIsWhatATermLacks) {
+  const SuspectLines suspects = all_suspects_of(
+      kSums + kProducts + on(7, "  sub.rn.f32 %r, %f3, %x;\n  sub.rn.f32 %q, %f4, %y;"),
+      kSums + kProducts +
+          "  mul.rn.f32 %f5, %x, %f1;\n  mul.rn.f32 %f6, %y, %f2;\n  sub.rn.f32 %r, %f3, %f5;\n"
+          "  sub.rn.f32 %q, %f4, %f6;");
+  ASSERT_TRUE(names(suspects.related, 7));
+  EXPECT_EQ(suspects.related.front().reason,
+            "with what steps.cu:6 takes as a factor, its values make all wrong elements right");
+}
+
+/// The sum is weighed where one of its terms alone should be.
+TEST(SuspectLines, WhereALineIsDividedByAFactorTheProductWithItIsNamed) {
+  const std::string begin = on(4, "  add.rn.f32 %f1, %y, 0f3F000000;\n") +
+                            on(5, "  mul.rn.f32 %f2, %x, %y;\n") +
+                            on(6, "  add.rn.f32 %f3, %x, 0f40000000;\n"),
+                    other = on(9, "  add.rn.f32 %q, %x, %y;");
+  const SuspectLines suspects = all_suspects_of(
+      begin + on(7, "  add.rn.f32 %f4, %f2, %f3;\n") + on(8, "  mul.rn.f32 %r, %f4, %f1;\n") + other,
+      begin + on(7, "  mul.rn.f32 %f4, %f3, %f1;\n  add.rn.f32 %r, %f2, %f4;\n") + other);
+  EXPECT_TRUE(names(suspects.related, 5));
+  EXPECT_TRUE(names(suspects.superfluous, 8));
+}
+
+/// The base of the block stands behind the thread's part.
+TEST(SuspectLines, WhatSaysWhichBlocksPartIsReadIsNamedApart) {
+  const SuspectLines suspects = all_suspects_of(
+      on(4, "  mov.u32 %i, %ctaid.x;\n  mul.wide.u32 %off, %i, 24;\n") +
+          on(5, "  ld.param.u64 %base, [px];\n  add.s64 %base, %base, %off;\n") +
+          on(6, "  mov.u32 %i, %tid.x;\n  mul.wide.u32 %off, %i, 4;\n") +
+          on(7, "  add.s64 %base, %base, %off;\n") + on(9, "  ld.global.f32 %f1, [%base];\n") +
+          on(11, "  mul.rn.f32 %r, %f1, %y;\n  add.rn.f32 %q, %x, %y;"),
+      "  mul.rn.f32 %r, %x, %y;\n  add.rn.f32 %q, %x, %y;");
+  EXPECT_EQ(suspects.loads.at("x").at.where.line, 9);
+  EXPECT_EQ(suspects.places.at("x").at.where.line, 7);
+  ASSERT_TRUE(suspects.blocks.contains("x"));
+  EXPECT_EQ(suspects.blocks.at("x").at.where.line, 4);
 }
 
 }  // namespace

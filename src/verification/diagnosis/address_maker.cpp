@@ -2,6 +2,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,7 +37,74 @@ SourceLocation innermost(const SourceLocation& where) {
   return inner;
 }
 
+/// Which special registers an integer is made of, as far as the text says.
+class Makers {
+ public:
+  explicit Makers(const ptx::Function& f) : f_(f), definitions_(f) {}
+
+  struct Of {
+    bool thread = false, block = false;
+  };
+  Of of(int32_t at) {
+    const auto [known, is_new] = known_.try_emplace(at);
+    if (!is_new) return known->second;  // of a loop's own: what is known so far
+    Of made;
+    for (const int32_t from : sources(at, false)) {
+      const Of other = of(from);
+      made.thread |= other.thread, made.block |= other.block;
+    }
+    for (const ptx::Operand& o : f_.body[static_cast<size_t>(at)].operands) {
+      if (o.kind != ptx::Operand::Kind::special) continue;
+      made.thread |= o.name.starts_with("%tid") || o.name.starts_with("%lane");
+      made.block |= o.name.starts_with("%ctaid");
+    }
+    return known_[at] = made;
+  }
+  /// Instructions that make what it takes: its address, or its other operands. None behind a load.
+  std::vector<int32_t> sources(int32_t at, bool address) const {
+    std::vector<int32_t> made, registers;
+    if (!address && f_.body[static_cast<size_t>(at)].form.operation == ptx::Operation::ld) return made;
+    for (const ptx::Operand& o : f_.body[static_cast<size_t>(at)].operands) collect(o, address, registers);
+    for (const int32_t reg : registers)
+      if (const int32_t from = definitions_.last_before(reg, at); from >= 0 && from < at)
+        made.push_back(from);
+    return made;
+  }
+
+ private:
+  const ptx::Function& f_;
+  const Definitions definitions_;
+  std::map<int32_t, Of> known_;
+};
+
+bool chooses(const ptx::Instruction& in) {
+  using ptx::Operation;
+  const Operation is = in.form.operation;
+  return is == Operation::mul || is == Operation::mad || is == Operation::div || is == Operation::rem;
+}
+
 }  // namespace
+
+std::optional<ChainLink> block_address_maker(const ptx::Module& module, int32_t function, int32_t instruction,
+                                             const SourceText& source) {
+  constexpr size_t kMost = 400;
+  const ptx::Function& f = module.functions[static_cast<size_t>(function)];
+  const SourceRange own = source.statement_around(innermost(location_of(module, function, instruction)));
+  Makers makers(f);
+  std::vector<int32_t> open = makers.sources(instruction, true);
+  std::set<int32_t> seen(open.begin(), open.end());
+  for (size_t next = 0; next < open.size() && next < kMost; ++next) {
+    const int32_t at = open[next];
+    const Makers::Of made = makers.of(at);
+    const SourceLocation where = innermost(location_of(module, function, at));
+    if (made.block && !made.thread && where.line > 0 && !own.holds(where) &&
+        chooses(f.body[static_cast<size_t>(at)]))
+      return link_of(module, function, at, source);
+    for (const int32_t from : makers.sources(at, false))
+      if (seen.insert(from).second) open.push_back(from);
+  }
+  return std::nullopt;
+}
 
 std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t function, int32_t instruction,
                                        const SourceText& source) {

@@ -14,4 +14,9 @@ namespace assay {
 std::optional<ChainLink> address_maker(const ptx::Module&, int32_t function, int32_t instruction,
                                        const SourceText&);
 
+/// Of the same statements, and of all that stand behind them, the nearest that knows the block and not the
+/// thread and does more than add: it says which sequence or head is read.
+std::optional<ChainLink> block_address_maker(const ptx::Module&, int32_t function, int32_t instruction,
+                                             const SourceText&);
+
 }  // namespace assay

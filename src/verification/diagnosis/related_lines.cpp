@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "src/base/vm/event_log.h"
 
 namespace assay {
 namespace {
@@ -16,20 +20,23 @@ namespace {
 constexpr size_t kMostAlike = 8;
 
 std::string sentence_of(const RelatedValue& related, const SourceLocation& maker) {
-  const std::string other = maker.line > 0 ? fmt::format("{}:{}", maker.file, maker.line)
+  const std::string place = maker.line > 0 ? fmt::format("{}:{}", maker.file, maker.line)
                                            : fmt::format("PTX line {}", maker.ptx_line);
+  const std::string other = fmt::format("{} {}", place, related.taken ? "takes" : "makes");
   constexpr std::string_view right = "its values make all wrong elements right";
   switch (related.how) {
     case RelatedValue::How::plus:
-      return fmt::format("with what {} makes added, {}", other, right);
+      return fmt::format("with what {} added, {}", other, right);
     case RelatedValue::How::minus:
-      return fmt::format("less what {} makes, {}", other, right);
+      return fmt::format("less what {}, {}", other, right);
     case RelatedValue::How::times:
-      return fmt::format("with what {} makes as a factor, {}", other, right);
+      return fmt::format("with what {} as a factor, {}", other, right);
     case RelatedValue::How::divided:
-      return fmt::format("divided by what {} makes, {}", other, right);
+      return fmt::format("divided by what {}, {}", other, right);
     case RelatedValue::How::instead:
-      return fmt::format("what {} makes in their place makes all wrong elements right", other);
+      return fmt::format("what {} in their place makes all wrong elements right", other);
+    case RelatedValue::How::past:
+      return fmt::format("what {} in place of what it makes makes all wrong elements right", other);
     case RelatedValue::How::lanes:
       return fmt::format("summed over {} lanes, {}", related.statement, right);
   }
@@ -57,6 +64,44 @@ std::optional<uint32_t> between(const vm::ValueSlice& slice, uint32_t user, uint
   for (uint32_t at = taken_by.at(maker); at != user; at = taken_by.at(at))
     if (slice.instances[at].flow == vm::Flow::arithmetic || slice.instances[at].flow == vm::Flow::matrix)
       return at;
+  return std::nullopt;
+}
+
+/// The nearest product with a number on the way to an instance, or from it, where the instance divided by
+/// that number would be right: it is one product too many.
+std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice, uint32_t user) {
+  constexpr size_t kMostFollowed = 4096;
+  if (!std::isfinite(number) || number == 0 || std::fabs(number) == 1) return std::nullopt;
+  const auto multiplies = [&](uint32_t n, int64_t taken_from) {
+    const vm::SliceInstance& i = slice.instances[n];
+    const std::string_view is = operation_of(slice, n);
+    if (i.flow != vm::Flow::arithmetic || !(is.starts_with("mul") || is.starts_with("fma"))) return false;
+    for (uint32_t o = i.first_operand; o < i.first_operand + std::min<uint32_t>(i.operand_count, 2); ++o) {
+      const vm::SliceOperand& operand = slice.operands[o];
+      if (operand.made_by != taken_from && ptx::is_float(operand.type) &&
+          vm::value_of(operand.type, operand.bits) == number)
+        return true;
+    }
+    return false;
+  };
+  // Consumers stand before producers.
+  std::set<uint32_t> behind{user}, before{user};
+  for (uint32_t n = user; n-- > 0 && behind.size() < kMostFollowed;) {
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      const int32_t made_by = slice.operands[o].made_by;
+      if (made_by < 0 || !behind.contains(static_cast<uint32_t>(made_by))) continue;
+      if (multiplies(n, made_by)) return n;
+      behind.insert(n);
+    }
+  }
+  for (uint32_t n = user; n < slice.instances.size() && before.size() < kMostFollowed; ++n) {
+    if (!before.contains(n)) continue;
+    if (multiplies(n, -1)) return n;
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (slice.operands[o].made_by >= 0) before.insert(static_cast<uint32_t>(slice.operands[o].made_by));
+  }
   return std::nullopt;
 }
 
@@ -99,6 +144,19 @@ class Statements {
   std::map<Site, size_t> of_site_;
 };
 
+/// Beside the line itself: what it should go past, or take.
+void note_maker(const vm::ValueSlice& slice, const RelatedValue& related, ExplainedLine& line) {
+  line.superfluous.reset(), line.taken.reset();
+  if (related.how == RelatedValue::How::divided)
+    line.superfluous = product_with(related.number, slice, related.user);
+  if (related.maker < 0) return;
+  const auto maker = static_cast<uint32_t>(related.maker);
+  if (related.how == RelatedValue::How::past) line.superfluous = maker;
+  if (related.how != RelatedValue::How::instead) return;
+  line.superfluous = between(slice, related.user, maker);
+  if (!line.superfluous) line.taken = maker;
+}
+
 /// Lines that can explain what is lacking: is it another value that their threads hold? True: of one it is.
 bool relate(SliceLines& lines, const WrongElements& behind, const RelatedValues& values,
             const Statements& statements, const std::function<bool()>& late) {
@@ -121,8 +179,7 @@ bool relate(SliceLines& lines, const WrongElements& behind, const RelatedValues&
     for (const std::vector<uint32_t>& instances : groups) {
       std::optional<RelatedValue> found = values.find(instances);
       if (!found || (line.related && line.related->apart <= found->apart)) continue;
-      if (found->how == RelatedValue::How::instead && found->maker >= 0)
-        line.superfluous = between(behind.slice, found->user, static_cast<uint32_t>(found->maker));
+      note_maker(behind.slice, *found, line);
       const bool is_lanes = found->how == RelatedValue::How::lanes;
       found->sentence = sentence_of(*found, is_lanes ? line.at.where : statements.made_at[found->statement]);
       line.related = std::move(found), any = true;
@@ -147,22 +204,25 @@ vm::ValuesNear values_near(const vm::ValueSlice& slice, const std::vector<uint32
 
 }  // namespace
 
-void relate(SliceLines& lines, const WrongElements& behind, const SourceText& source, const RanProgram& ran,
+bool relate(SliceLines& lines, const WrongElements& behind, const SourceText& source, const RanProgram& ran,
             const std::function<bool()>& late) {
   constexpr size_t kMostOfLine = 2'000;
   Statements statements(behind.slice, lines, source);
   RelatedValues values(behind.slice, behind.slopes, behind.lacking, statements.of_instance);
-  if (relate(lines, behind, values, statements, late) || late()) return;
+  if (relate(lines, behind, values, statements, late) || late()) return false;
   std::vector<uint32_t> instances;
   for (const ExplainedLine& line : lines.all)
     if (may_be_related(line) && line.instances.size() <= kMostOfLine)
       instances.insert(instances.end(), line.instances.begin(), line.instances.end());
   const vm::ValuesNear beside = values_near(behind.slice, instances, ran);
-  if (beside.threads.empty()) return;
-  values.add(beside, instances, [&](const vm::ThreadValues& thread, const vm::HeldValue& value) {
-    return statements.of(thread, value);
-  });
-  relate(lines, behind, values, statements, late);
+  if (!beside.threads.empty()) {
+    values.add(beside, instances, [&](const vm::ThreadValues& thread, const vm::HeldValue& value) {
+      return statements.of(thread, value);
+    });
+    if (relate(lines, behind, values, statements, late) || late()) return false;
+  }
+  values.look_along();
+  return relate(lines, behind, values, statements, late);
 }
 
 }  // namespace assay

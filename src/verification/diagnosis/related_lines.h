@@ -18,8 +18,9 @@ struct RanProgram {
 
 /// Sets ExplainedLine::related and superfluous. Looks among what the outputs are made of, and where that is
 /// none among all that the lines' threads make around them: what is exchanged with another statement, or left
-/// out, has no part in any output. Ends where `late` says so.
-void relate(SliceLines&, const WrongElements&, const SourceText&, const RanProgram&,
+/// out, has no part in any output. Where that is none either what the makers of operands take, and what else
+/// is made of these; true: such was found. Ends where `late` says so.
+bool relate(SliceLines&, const WrongElements&, const SourceText&, const RanProgram&,
             const std::function<bool()>& late);
 
 }  // namespace assay

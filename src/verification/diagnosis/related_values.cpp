@@ -30,9 +30,9 @@ constexpr size_t kMostOfElement = 256;
 constexpr size_t kElementsFitted = 3;
 /// Of a value near an instance, in nanoseconds (counted_work.h).
 constexpr double kOfNear = 150;
-/// log2 of what is tried: some hundred operations, as many statements, some values of each, four places,
-/// five ways.
-constexpr double kChoices = 23;
+/// log2 of what is tried: some hundred operations, as many statements, some values of each, four places, five
+/// ways; along what makes an operand four times as many.
+constexpr double kChoices = 23, kChoicesAlong = 25;
 
 /// How an instance's value changes.
 double change_of(How how, double value, double other) {
@@ -46,6 +46,7 @@ double change_of(How how, double value, double other) {
     case How::divided:
       return other == 0 ? 0 : value * (1 / other - 1);
     case How::instead:
+    case How::past:
     case How::lanes:
       return other - value;
   }
@@ -89,6 +90,22 @@ RelatedValues::RelatedValues(const vm::ValueSlice& slice, const ElementSlopes& s
   for (std::vector<Held>& list : values_)
     std::stable_sort(list.begin(), list.end(),
                      [](const Held& a, const Held& b) { return a.record < b.record; });
+}
+
+void RelatedValues::look_along() {
+  near_.clear();
+  first_taker_.assign(slice_.instances.size() + 1, 0);
+  for (const vm::SliceOperand& o : slice_.operands)
+    if (o.made_by >= 0) ++first_taker_[static_cast<size_t>(o.made_by) + 1];
+  for (size_t n = 1; n < first_taker_.size(); ++n) first_taker_[n] += first_taker_[n - 1];
+  takers_.resize(first_taker_.back());
+  std::vector<uint32_t> next(first_taker_.begin(), first_taker_.end() - 1);
+  for (uint32_t n = 0; n < slice_.instances.size(); ++n) {
+    const vm::SliceInstance& i = slice_.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (slice_.operands[o].made_by >= 0)
+        takers_[next[static_cast<size_t>(slice_.operands[o].made_by)]++] = n;
+  }
 }
 
 void RelatedValues::add(
@@ -150,6 +167,7 @@ const std::vector<RelatedValues::Near>& RelatedValues::near(uint32_t n) const {
   for (steps = 0; before != all.rend() && steps < kValues && !is_own(*before); ++steps) ++before;
   if (before != all.rend() && is_own(*before)) walk(before, all.rend(), When::earlier, kAfter);
   add_beside(n, found);
+  if (looks_along()) add_along(n, found);
   count_work(static_cast<double>(found.size() + 1), kOfNear);
   return found;
 }
@@ -170,15 +188,55 @@ void RelatedValues::add_beside(uint32_t n, std::vector<Near>& found) const {
     }
 }
 
+/// Past what makes an operand, or what else is made of it: as a statement would take that stands one line too
+/// late or too early.
+void RelatedValues::add_along(uint32_t n, std::vector<Near>& found) const {
+  constexpr uint32_t kOperands = 3, kTakers = 8;
+  const vm::SliceInstance& i = slice_.instances[n];
+  const auto is_float_arithmetic = [&](uint32_t at) {
+    const vm::SliceInstance& made = slice_.instances[at];
+    return made.flow == vm::Flow::arithmetic && ptx::is_float(made.type) && statement_[at] != SIZE_MAX;
+  };
+  for (uint32_t o = 0; o < std::min<uint32_t>(i.operand_count, kOperands); ++o) {
+    const int32_t made_by = slice_.operands[i.first_operand + o].made_by;
+    if (made_by < 0) continue;
+    const auto maker = static_cast<uint32_t>(made_by);
+    const vm::SliceInstance& made = slice_.instances[maker];
+    if (is_float_arithmetic(maker))
+      for (uint32_t r = 0; r < std::min<uint32_t>(made.operand_count, kOperands); ++r) {
+        const vm::SliceOperand& taken = slice_.operands[made.first_operand + r];
+        const double number = ptx::is_float(taken.type) ? vm::value_of(taken.type, taken.bits) : HUGE_VAL;
+        if (!std::isfinite(number)) continue;
+        const Near beside{statement_[maker],
+                          When::aside,
+                          number,
+                          made_by,
+                          kBefore,
+                          -1,
+                          static_cast<int>(o * kOperands + r)};
+        found.push_back(beside);
+        found.push_back(beside);
+        found.back().when = When::upstream, found.back().operand = static_cast<int>(o);
+        found.back().apart = 1;
+      }
+    std::set<size_t> seen{statement_[n]};
+    for (uint32_t t = first_taker_[maker];
+         t < std::min(first_taker_[maker + 1], first_taker_[maker] + kTakers); ++t)
+      if (is_float_arithmetic(takers_[t]) && seen.insert(statement_[takers_[t]]).second)
+        found.push_back({statement_[takers_[t]], When::downstream, number_of(slice_, takers_[t]),
+                         static_cast<int32_t>(takers_[t]), 1, static_cast<int>(o)});
+  }
+}
+
 /// What is changed of an instance: its value, or one operand, for it alone.
-RelatedValues::Taken RelatedValues::taken(uint32_t n, int operand) const {
-  if (operand < 0) return {number_of(slice_, n), 1};
+std::optional<RelatedValues::Taken> RelatedValues::taken(uint32_t n, int operand) const {
+  if (operand < 0) return Taken{number_of(slice_, n), 1};
   const vm::SliceInstance& i = slice_.instances[n];
   const uint32_t o = i.first_operand + static_cast<uint32_t>(operand);
   const vm::SliceOperand& from = slice_.operands[o];
   const bool known = static_cast<uint32_t>(operand) < i.operand_count && !from.other_half &&
                      i.flow == vm::Flow::arithmetic && i.operand_count > 1 && ptx::is_float(from.type);
-  return known ? Taken{vm::value_of(from.type, from.bits), by_operand_[o]} : Taken{};
+  return known ? std::optional(Taken{vm::value_of(from.type, from.bits), by_operand_[o]}) : std::nullopt;
 }
 
 /// What would give one wrong element what it lacks.
@@ -188,41 +246,52 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
     size_t instances = 0, apart = 0;
     int32_t maker = -1;
     uint32_t user = 0;
+    double number = 0, most = -1;  ///< of the user, behind whose value most stands
     std::array<double, kAllHows.size()> by_how{};
   };
-  std::map<std::pair<size_t, When>, Sum> sums;
+  std::map<std::tuple<size_t, When, int>, Sum> sums;
   size_t count = 0;
   for (const uint32_t n : instances)
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       if (slopes_.element[i] != element) continue;
-      if (++count > kMostOfElement) return {};
-      const Taken own = taken(n, operand);
-      if (own.slope == 0) return {};
+      if (count >= kMostOfElement) return {};
+      const std::optional<Taken> own = taken(n, operand);
+      if (!own || (own->slope == 0 && !looks_along())) return {};
+      if (own->slope == 0) continue;  // whatever it takes, as of channels that are not there
+      ++count;
       for (const Near& other : near(n)) {
-        if (operand >= 0 && other.when == When::lanes) continue;
-        Sum& sum = sums[{other.statement, other.when}];
-        ++sum.instances, sum.apart = std::max(sum.apart, other.apart), sum.maker = other.instance,
-                         sum.user = n;
+        if (operand >= 0 ? other.when == When::lanes : other.operand >= 0) continue;
+        if (other.operand >= 0 && other.operand != operand) continue;
+        Sum& sum = sums[{other.statement, other.when, other.taken}];
+        ++sum.instances, sum.apart = std::max(sum.apart, other.apart);
+        if (const double weight = std::fabs(slopes_.slope[i] * own->slope * own->number); weight > sum.most)
+          sum.maker = other.instance, sum.user = n, sum.number = other.number, sum.most = weight;
         for (size_t how = 0; how < kAllHows.size(); ++how)
           sum.by_how[how] +=
-              slopes_.slope[i] * own.slope * change_of(kAllHows[how], own.number, other.number);
+              slopes_.slope[i] * own->slope * change_of(kAllHows[how], own->number, other.number);
       }
     }
   std::vector<Tried> fit;
   for (const auto& [other, sum] : sums)
     for (size_t how = 0; how < kAllHows.size(); ++how) {
-      const bool of_lanes = other.second == When::lanes;
+      const auto [by, when, taken_there] = other;
+      const bool of_lanes = when == When::lanes, past = when == When::upstream;
       // Behind a loop, or before it, is the same value later; with it added, or as a factor, many fit.
-      const bool whole = of_lanes || other.second == When::last || other.second == When::earlier;
+      const bool whole =
+          of_lanes || past || when == When::downstream || when == When::last || when == When::earlier;
       const bool fits =
           std::fabs(sum.by_how[how] - lacking_[element]) <= kFits * std::fabs(lacking_[element]);
       // What comes later may be made of the value itself: less that, or with it as a factor, says nothing.
-      const bool circular = other.second == When::after && kAllHows[how] != How::plus;
+      const bool circular = when == When::after && kAllHows[how] != How::plus;
       if (sum.instances != count || !fits || ((whole || circular) && kAllHows[how] != How::instead)) continue;
-      const How as = of_lanes ? How::lanes : kAllHows[how];
-      const size_t statement = of_lanes ? size_t{1} << std::popcount(other.first) : other.first;
+      const How as = of_lanes ? How::lanes : past ? How::past : kAllHows[how];
+      const size_t statement = of_lanes ? size_t{1} << std::popcount(by) : by;
       fit.push_back(
-          {other.first, other.second, operand, {as, sum.maker, statement, sum.user, sum.apart, ""}});
+          {by,
+           when,
+           taken_there,
+           operand,
+           {as, sum.maker, statement, sum.user, sum.apart, sum.number, past || when == When::aside, ""}});
     }
   std::stable_sort(fit.begin(), fit.end(),
                    [](const Tried& a, const Tried& b) { return a.related.apart < b.related.apart; });
@@ -237,11 +306,14 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
   for (const uint32_t n : instances) {
     const std::vector<Near>& others = near(n);
     const auto other = std::find_if(others.begin(), others.end(), [&](const Near& o) {
-      return o.statement == tried.statement && o.when == tried.when;
+      return o.statement == tried.statement && o.when == tried.when && o.taken == tried.taken &&
+             (o.operand < 0 || o.operand == tried.operand);
     });
     const bool known = other != others.end();
-    const Taken own = taken(n, tried.operand);
-    const double change = known ? own.slope * change_of(tried.related.how, own.number, other->number) : 0;
+    const std::optional<Taken> own = taken(n, tried.operand);
+    if (own && own->slope == 0 && looks_along()) continue;
+    const double change =
+        known && own ? own->slope * change_of(tried.related.how, own->number, other->number) : 0;
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       left[slopes_.element[i]] -= slopes_.slope[i] * change;
       if (!known || change != 0) (known ? moved : unknown).insert(slopes_.element[i]);
@@ -252,7 +324,10 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
     if (!unknown.contains(static_cast<uint16_t>(e)))
       before += lacking_[e] * lacking_[e], after += left[e] * left[e];
   for (const uint16_t e : unknown) moved.erase(e);
-  const double bits = -std::log2(kMended) * static_cast<double>(moved.size()) - kChoices;
+  const bool along =
+      tried.when == When::upstream || tried.when == When::aside || tried.when == When::downstream;
+  const double choices = along ? kChoicesAlong : kChoices;
+  const double bits = -std::log2(kMended) * static_cast<double>(moved.size()) - choices;
   return before > 0 && std::sqrt(after / before) < kMended && bits >= thresholds::kBitsNeeded;
 }
 

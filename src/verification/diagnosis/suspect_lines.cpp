@@ -146,6 +146,12 @@ void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std:
       result.places.emplace(
           name, SuspectLine{std::move(*maker), fmt::format("says where line {} takes {} from memory",
                                                            of.first->at.where.line, said)});
+    auto block =
+        block_address_maker(*slice.modules[static_cast<size_t>(i.module)], i.function, i.instruction, source);
+    if (block)
+      result.blocks.emplace(
+          name, SuspectLine{std::move(*block), fmt::format("says of which sequence or head line {} takes {}",
+                                                           of.first->at.where.line, said)});
   }
 }
 
@@ -324,6 +330,22 @@ std::vector<const Line*> likeliest_first(const SliceLines& lines, bool plain) {
   return order;
 }
 
+/// What the line should go past, or take: of the first such line.
+void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result) {
+  const auto add = [&](std::optional<uint32_t> instance, std::vector<SuspectLine>& to, std::string reason) {
+    if (!instance || !to.empty()) return;
+    const size_t at = lines.of_instance()[*instance];
+    if (at != SIZE_MAX && !lines.all[at].of_compiler) to.push_back({lines.all[at].at, std::move(reason)});
+  };
+  const int own = line.at.where.line;
+  add(line.superfluous, result.superfluous,
+      line.related->how == RelatedValue::How::divided
+          ? fmt::format("it multiplies by what the values of line {} should be divided by", own)
+          : fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
+                        own));
+  add(line.taken, result.passed_on, fmt::format("line {} should take what it makes", own));
+}
+
 /// `order`, once each, as far as lines are named.
 void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, const SourceText& source,
                 SuspectLines& result) {
@@ -356,13 +378,7 @@ void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, 
       if (result.passed_on.empty())
         if (auto copy = passing_on(line, lines)) result.passed_on.push_back(std::move(*copy));
     }
-    if (line->related && line->superfluous && result.superfluous.empty())
-      if (const size_t at = lines.of_instance()[*line->superfluous];
-          at != SIZE_MAX && !lines.all[at].of_compiler)
-        result.superfluous.push_back(
-            {lines.all[at].at,
-             fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
-                         line->at.where.line)});
+    if (line->related) name_makers(*line, lines, result);
     if (!line->displaced) continue;
     if (result.displaced.empty())
       if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
@@ -402,7 +418,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     if (!late()) behind.explain(line);
   for (const auto& [site, line] : lines.of_site())
     result.behind[site].worth = worth_of(lines.all[line], wrong);
-  relate(lines, behind, source, {program, inputs, machine}, late);
+  result.along = relate(lines, behind, source, {program, inputs, machine}, late);
   for (Line& pair : pairs_of(lines.all)) {
     behind.explain(pair);
     if (pair.left < kLeftWhereExplained) lines.all.push_back(std::move(pair));

@@ -31,8 +31,10 @@ struct Behind {
 };
 
 struct SuspectLines {
-  std::vector<SuspectLine> likeliest;    ///< eight
-  std::vector<SuspectLine> related;      ///< of them: what is lacking is another value that the thread has
+  std::vector<SuspectLine> likeliest;  ///< eight
+  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
+  bool along =
+      false;  ///< that is found by what stands along operands: no line beside a change that mends all
   std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
@@ -43,6 +45,7 @@ struct SuspectLines {
   std::map<std::string, SuspectLine> reads;   ///< the likeliest that takes it from its tensor
   std::map<std::string, SuspectLine> loads;   ///< what does so and explains most, be it little
   std::map<std::string, SuspectLine> places;  ///< what says where that reads
+  std::map<std::string, SuspectLine> blocks;  ///< and of which sequence and head
 };
 /// Of a program that is not optimised, whose lines have many values each, those alone that say something: of
 /// copies those that are not the value's only use (the others can be wrong only if what they copy is; every
