@@ -57,9 +57,12 @@ struct Recurrence {
   }
 };
 
-std::vector<std::string> said_of(const Recurrence& program, double seconds = 60) {
+Fingerprint fingerprint_of(const Recurrence& program, double seconds = 60) {
   const std::vector<Tensor> outputs{Tensor("o", Dtype::fp32, {{"T", kTokens}, {"H", kHeads}})};
-  return fingerprint(inputs(), outputs, program, Recurrence(), seconds).sentences;
+  return fingerprint(inputs(), outputs, program, Recurrence(), seconds);
+}
+std::vector<std::string> said_of(const Recurrence& program, double seconds = 60) {
+  return fingerprint_of(program, seconds).sentences;
 }
 
 TEST(Fingerprint, SaysNothingWhereNothingDiffers) {
@@ -114,6 +117,32 @@ TEST(Fingerprint, AFactorThatIsAnInputs) {
   };
   EXPECT_EQ(said_of(program).front(),
             "o: its dependence on g and h0 and k and q is e^g times what it should be");
+}
+
+TEST(Fingerprint, AnInputOfAnotherHeadIsMisread) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return at(name, t, name[0] == 'g' ? 1 - h : h);
+  };
+  const Fingerprint found = fingerprint_of(program);
+  EXPECT_EQ(found.sentences.front(), "o depends on g of another h than it should");
+  ASSERT_EQ(found.misread.size(), 1u);
+  EXPECT_EQ(found.misread.front().input, "g");
+  EXPECT_EQ(found.misread.front().axis, "H");
+}
+
+TEST(Fingerprint, WhereEveryInputIsOfAnotherHeadTheOutputMayBe) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) { return at(name, t, 1 - h); };
+  EXPECT_TRUE(fingerprint_of(program).misread.empty());
+}
+
+TEST(Fingerprint, ATermOfTheTokenBeforeIsNoOtherElementsOfTheAxis) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return name[0] != 'k' ? at(name, t, h) : t > 0 ? at(name, t - 1, h) : 0;
+  };
+  EXPECT_TRUE(fingerprint_of(program).misread.empty());
 }
 
 TEST(Fingerprint, WhatTheTimeDoesNotReachIsLeftOut) {

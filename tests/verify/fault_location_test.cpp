@@ -81,7 +81,16 @@ TEST(FaultLocationCampaign, AnAssignmentThatLacksAFactorIsNamedBesideWhatItAssig
   EXPECT_EQ(copy->reason, "compiled without optimisation, it only passes on what line 159 makes");
 }
 
-/// initial_state is read at key - 48: the read stands on line 93, what says where on 92.
+/// Gates have value heads, and are read at their key head: derivatives show it, too little is left for
+/// meanings to tell it from others.
+TEST(FaultLocationCampaign, AnInputOfAnotherHeadIsToldByDerivativesAndWhatSaysTheHeadIsNamed) {
+  const Verification v =
+      located("kda.fused_recurrent@Z23/B1/T2/H1/HV2/K1/V1/fp32/g-fp32/none/v-powers/s1/g@0,1,0,0=-1");
+  ASSERT_FALSE(v.diagnosis.empty());
+  EXPECT_EQ(v.diagnosis.front().cause, "gate-of-another-head");
+  EXPECT_NE(line_of(v, "kernels/delta/rule_columns.cuh", 28), nullptr);
+}
+
 /// One lane's share for the sum over four: nothing is made of the other lanes', and the assignment has no
 /// instruction of its own.
 TEST(FaultLocationCampaign, AnAssignmentThatLacksASumOverLanesIsNamed) {
@@ -112,6 +121,7 @@ TEST(FaultLocationCampaign, InASmallOutputTheOneDecisionThatMendsItIsNamed) {
   EXPECT_EQ(line_of(v, "kernels/elementwise/each.cuh", 10), &v.lines.front());
 }
 
+/// initial_state is read at key - 48: the read stands on line 93, what says where on 92.
 TEST(FaultLocationCampaign, OfAReadOfAnotherPlaceTheStatementThatMakesTheAddressIsNamedToo) {
   const Verification v =
       located("lightning_attn.fused_chunk@U39/B1/T1/H1/K65/V1/fp32/g-fp32/none/v-powers/s1/h0");

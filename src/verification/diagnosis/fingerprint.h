@@ -29,9 +29,16 @@ struct Dependence {
   std::vector<DependenceColumn> columns;
 };
 
+/// Outputs depend on other elements of an input than they should, and these lie along one axis, of heads or
+/// of sequences.
+struct Misread {
+  std::string input, axis;
+};
+
 struct FingerprintText {
   std::vector<std::string> sentences;  ///< "o[t >= 64] does not depend on initial_state[h = 1]"
   bool plain = false;                  ///< the first says how derivatives differ, not only that they do
+  std::vector<Misread> misread;        ///< inputs of which others are read rightly along such an axis
 };
 /// One sentence for each way in which dependences differ, the plainest first.
 FingerprintText sentences_of(const std::vector<Dependence>&, const TensorMap& inputs);

@@ -68,6 +68,8 @@ class Sentence {
     return std::all_of(wrong_.begin(), wrong_.end(), [&](const Pair& p) { return zero(p, p.should); });
   }
 
+  const std::string& input_name() const { return d_.input.name; }
+  const Tensor& of_input() const { return d_.input; }
   std::string output() const { return d_.output.name + bracket(true); }
   std::string input() const { return d_.input.name + bracket(false); }
   /// Conditions are found for pairs that differ against the rest: of those that depend at all, or of all.
@@ -76,7 +78,14 @@ class Sentence {
     if (left_ == 0) return "";
     return fmt::format(" for {} of {} pairs of elements", wrong_.size(), wrong_.size() + left_);
   }
-  std::optional<std::string> shifted() const;
+  struct Shift {
+    std::string axis;
+    int64_t by = 0;
+  };
+  /// Along one axis the program's derivatives by an element are the reference's by its neighbour.
+  std::optional<Shift> shifted() const;
+  /// Elements of the input for which others along an axis stand, to which the outputs owe nothing.
+  std::optional<std::string> misread_axis() const;
   std::optional<std::string> factor(const TensorMap& inputs, bool by_output) const;
   std::string another_weight() const;
 
@@ -248,8 +257,7 @@ std::optional<std::string> Sentence::factor(const TensorMap& inputs, bool by_out
   return std::nullopt;
 }
 
-/// Along one axis the program's derivatives by an element are the reference's by its neighbour.
-std::optional<std::string> Sentence::shifted() const {
+std::optional<Sentence::Shift> Sentence::shifted() const {
   std::map<int64_t, const DependenceColumn*> by_element;
   for (const DependenceColumn& c : d_.columns) by_element[c.from] = &c;
   const std::vector<int64_t> strides = d_.input.strides();
@@ -266,9 +274,26 @@ std::optional<std::string> Sentence::shifted() const {
         (std::fabs(p.is - x) <= kSame * most + kOfTheLargest * largest_.at(p.column) ? same : differ) += 1;
       }
       if (same < 2 || differ > 0) continue;
-      return fmt::format("its dependence on {0}[{1}] has the weight of {0}[{1}{2:+}]", d_.input.name,
-                         index_letter(d_.input.axes[a].name), by);
+      return Shift{d_.input.axes[a].name, by};
     }
+  return std::nullopt;
+}
+
+std::optional<std::string> Sentence::misread_axis() const {
+  const std::vector<int64_t> strides = d_.input.strides();
+  for (size_t a = 0; a < d_.input.axes.size(); ++a) {
+    std::map<std::pair<int64_t, int64_t>, std::pair<bool, bool>>
+        found;                      // by place beside the axis: too many,
+    for (const Pair& p : wrong_) {  // lacking
+      const bool lacks = zero(p, p.is), extra = zero(p, p.should);
+      if (lacks == extra) return std::nullopt;
+      const int64_t from = p.column->from, index = from / strides[a] % d_.input.axes[a].size;
+      auto& [more, less] = found[{p.to, from - index * strides[a]}];
+      more |= extra, less |= lacks;
+    }
+    const auto is_exchanged = [](const auto& entry) { return entry.second.first && entry.second.second; };
+    if (!found.empty() && std::all_of(found.begin(), found.end(), is_exchanged)) return d_.input.axes[a].name;
+  }
   return std::nullopt;
 }
 
@@ -318,7 +343,12 @@ Said said_of(Sentence& s, const TensorMap& inputs) {
   if (ratio && *ratio == 0) return said("does not depend on {}", 0);
   if (extra) return said("depends on {}, and should not", 0);
   if (ratio) return said("its dependence on {} " + so_many_times(*ratio), 1);
-  if (const auto shifted = s.shifted()) return said(*shifted, 1);
+  if (const auto shift = s.shifted())
+    return said(fmt::format("its dependence on {0}[{1}] has the weight of {0}[{1}{2:+}]", s.input_name(),
+                            index_letter(shift->axis), shift->by),
+                1);
+  if (const auto axis = s.misread_axis())
+    return said(fmt::format("depends on {{}} of another {} than it should", index_letter(*axis)), 0);
   for (const bool by_output : {true, false})
     if (const auto factor = s.factor(inputs, by_output))
       return said(fmt::format("its dependence on {{}} is {} times what it should be", *factor), 1);
@@ -360,6 +390,37 @@ std::vector<Said> joined(std::vector<Said> all, std::vector<std::string> Said::*
   return kept;
 }
 
+bool is_of_heads(const std::string& axis) {
+  return axis == "H" || axis == "HV";
+}
+bool has_axis_like(const Tensor& input, const std::string& axis) {
+  return std::any_of(input.axes.begin(), input.axes.end(), [&](const Axis& a) {
+    return a.size > 1 && (a.name == axis || (is_of_heads(axis) && is_of_heads(a.name)));
+  });
+}
+
+/// Of one output, along heads and sequences: along time a neighbour's weight may be a decay's, along channels
+/// it may be the state that is shifted. Where no other input is read rightly along the axis it is the output
+/// that is misplaced.
+void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& misread) {
+  const auto axis_of = [](const Sentence& s) -> std::optional<std::string> {
+    if (!s.differs() || s.ratio() || s.only_extra()) return std::nullopt;  // none, a weight, or too many
+    if (auto axis = s.misread_axis()) return axis;
+    const auto shift = s.shifted();
+    return shift ? std::optional(shift->axis) : std::nullopt;
+  };
+  for (const Sentence* s : of_output) {
+    const std::optional<std::string> axis = axis_of(*s);
+    if (!axis || !(is_of_heads(*axis) || *axis == "B" || *axis == "N")) continue;
+    const auto known = [&](const Misread& m) { return m.input == s->input_name(); };
+    if (std::any_of(misread.begin(), misread.end(), known)) continue;
+    const bool another_is_right = std::any_of(of_output.begin(), of_output.end(), [&](const Sentence* other) {
+      return other != s && other->depends() && has_axis_like(other->of_input(), *axis) && !axis_of(*other);
+    });
+    if (another_is_right) misread.push_back({s->input_name(), *axis});
+  }
+}
+
 }  // namespace
 
 FingerprintText sentences_of(const std::vector<Dependence>& all, const TensorMap& inputs) {
@@ -384,6 +445,7 @@ FingerprintText sentences_of(const std::vector<Dependence>& all, const TensorMap
   said = joined(joined(std::move(said), &Said::inputs, &Said::outputs), &Said::outputs, &Said::inputs);
   std::stable_sort(said.begin(), said.end(), [](const Said& a, const Said& b) { return a.rank < b.rank; });
   FingerprintText text;
+  for (const std::string& output : outputs) add_misread(by_output[output], text.misread);
   text.plain = !said.empty() && said.front().rank < 2;
   size_t unsaid = 0;  // how they differ
   for (const Said& s : said)

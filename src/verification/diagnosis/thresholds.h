@@ -70,6 +70,8 @@ inline constexpr double kRefuted = 0.4;
 inline constexpr double kApartFromFormula = 0.95;
 /// Of a fingerprint, which says what differs but not why: above every name that explains a part only.
 inline constexpr double kFingerprint = 0.55;
+/// Where it says that an input is read at another place along one axis: nothing is left open but the offset.
+inline constexpr double kMisread = 0.9;
 /// Of a rounding that few values show: below kNamed, and below the share of the errors that roundings make.
 inline constexpr double kRoundingByLittle = 0.6;
 /// Of a run that a property derived and whose formula is wrong: it says more than that two runs differ.

@@ -64,6 +64,35 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
 }
 
+/// "gate-of-another-head", as the meaning of that name.
+std::string cause_of(const Misread& misread, const TellingCase& told) {
+  const std::vector<ArgumentSpec>& inputs = told.resolved.op->inputs;
+  const bool is_gate = std::any_of(inputs.begin(), inputs.end(), [&](const ArgumentSpec& a) {
+    return a.name == misread.input && a.role == Role::log_decay;
+  });
+  return fmt::format("{}-of-another-{}", is_gate ? "gate" : "operand",
+                     misread.axis.starts_with('H') ? "head" : "sequence");
+}
+
+/// Derivatives have told which input is read where it should not be; null: none is, or what is known better
+/// says otherwise.
+const Misread* add_misread(const Fingerprint& found, const TellingCase& told, Verification& v) {
+  if (found.misread.empty()) return nullptr;
+  const Misread& first = found.misread.front();
+  Diagnosis d;
+  d.cause = cause_of(first, told);
+  if (!v.diagnosis.empty() && v.diagnosis.front().score >= thresholds::kMisread)
+    return v.diagnosis.front().cause == d.cause ? &first : nullptr;
+  std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == d.cause; });
+  d.score = thresholds::kMisread;
+  d.explanation = fmt::format("{} is read along {} where another element should be: check its offset there",
+                              first.input, first.axis);
+  d.evidence = found.sentences;
+  v.diagnosis.push_back(std::move(d));
+  rank(v.diagnosis);
+  return &first;
+}
+
 /// One is the other's call that was inlined: the same statement, seen from without and from within.
 bool is_call_of(const SuspectLine& a, const SuspectLine& b) {
   const auto goes_through = [](const SuspectLine& inner, const SuspectLine& outer) {
@@ -257,7 +286,8 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
-  for (auto* lines : {&suspects.alone, &suspects.reads, &suspects.loads, &suspects.places}) {
+  for (auto* lines :
+       {&suspects.alone, &suspects.reads, &suspects.loads, &suspects.places, &suspects.blocks}) {
     std::erase_if(*lines, [&](const auto& line) { return !of_the_source(line.second); });
     for (auto& [input, line] : *lines) tell(line);
   }
@@ -286,6 +316,11 @@ std::vector<SuspectLine> ranked(const Located& optimised, const Located& plain) 
 bool is_misread(std::string_view cause) {
   return cause.find("-of-another-") != cause.npos || cause == "operand-shifted-one-token" ||
          cause == "operand-layout";
+}
+
+/// What says which one is read knows the block, not the thread.
+bool is_of_block(std::string_view cause) {
+  return cause.ends_with("-of-another-head") || cause.ends_with("-of-another-sequence");
 }
 
 using ByInput = std::map<std::string, SuspectLine> SuspectLines::*;
@@ -351,11 +386,13 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   v.lines = plain ? ranked(optimised, *plain) : ranked(optimised.repaired, optimised.suspects.likeliest);
   const int plainest = std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX);
   const bool decided = plainest <= kDecision;
-  const size_t place = plainest <= kPlain ? 1 : 0;  // behind what was tried and mends all
+  // behind what was tried and mends all: of decisions there may be two
+  const size_t place = decided ? 2 : plainest <= kPlain ? 1 : 0;
   for (const Located* located : {without, &optimised}) {
     if (!located) continue;
     const SuspectLines& of = located->suspects;
     if (of.related.empty() && of.displaced.empty()) continue;
+    if (of.along && plainest <= kPlain) continue;
     const SuspectLine& line = of.related.empty() ? of.displaced.front() : of.related.front();
     const size_t at = of.related.empty() ? (decided ? 1 : 0) : place;
     put_at(line, at, v.lines);
@@ -364,10 +401,16 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     if (!of.addressed.empty() && same_place(line, of.displaced.front()))
       put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
-  const bool misread = !v.diagnosis.empty() && is_misread(v.diagnosis.front().cause);
-  if (const SuspectLine* line = line_about(about, misread, optimised, without)) put_about(*line, v.lines);
+  const Misread* const by_derivatives = add_misread(found, told, v);
+  const std::string& input = by_derivatives ? by_derivatives->input : about;
+  const bool misread = by_derivatives || (!v.diagnosis.empty() && is_misread(v.diagnosis.front().cause));
+  if (const SuspectLine* line = line_about(input, misread, optimised, without)) put_about(*line, v.lines);
   if (misread && !decided)
-    if (const SuspectLine* line = load_of(about, &SuspectLines::places, optimised, without))
+    if (const SuspectLine* line = load_of(input, &SuspectLines::places, optimised, without))
+      put_at(*line, 1, v.lines);
+  // Without optimisation what is passed to a function is in memory, and behind that nothing is known.
+  if (misread && !decided && is_of_block(v.diagnosis.front().cause))
+    if (const SuspectLine* line = line_of(input, &SuspectLines::blocks, {&optimised, without}))
       put_at(*line, 1, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
