@@ -119,6 +119,18 @@ TEST(Fingerprint, AFactorThatIsAnInputs) {
             "o: its dependence on g and h0 and k and q is e^g times what it should be");
 }
 
+TEST(Fingerprint, OneTokenThatTakesNoPartIsDropped) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return name[0] == 'k' && t == 7 ? 0.0 : at(name, t, h);
+  };
+  EXPECT_EQ(fingerprint_of(program).dropped, std::vector<std::string>{"k"});
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return name[0] == 'k' && t >= 7 ? 0.0 : at(name, t, h);
+  };
+  EXPECT_TRUE(fingerprint_of(program).dropped.empty());
+}
+
 TEST(Fingerprint, AnInputOfAnotherHeadIsMisread) {
   Recurrence program;
   program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {

@@ -39,6 +39,7 @@ struct FingerprintText {
   std::vector<std::string> sentences;  ///< "o[t >= 64] does not depend on initial_state[h = 1]"
   bool plain = false;                  ///< the first says how derivatives differ, not only that they do
   std::vector<Misread> misread;        ///< inputs of which others are read rightly along such an axis
+  std::vector<std::string> dropped;    ///< inputs of which one token alone takes no part
 };
 /// One sentence for each way in which dependences differ, the plainest first.
 FingerprintText sentences_of(const std::vector<Dependence>&, const TensorMap& inputs);

@@ -88,6 +88,12 @@ class Sentence {
   std::optional<std::string> misread_axis() const;
   std::optional<std::string> factor(const TensorMap& inputs, bool by_output) const;
   std::string another_weight() const;
+  /// Of elements that take no part where they should: they are those of one token, and of all others some do.
+  bool is_of_one_token() const {
+    return left_ == 0 && !right_.empty() && conditions_.size() == 1 &&
+           conditions_[0].low == conditions_[0].high && conditions_[0].feature.of_output < 0 &&
+           conditions_[0].feature.letter == "T";
+  }
 
  private:
   void sort_column(const DependenceColumn&);
@@ -445,7 +451,11 @@ FingerprintText sentences_of(const std::vector<Dependence>& all, const TensorMap
   said = joined(joined(std::move(said), &Said::inputs, &Said::outputs), &Said::outputs, &Said::inputs);
   std::stable_sort(said.begin(), said.end(), [](const Said& a, const Said& b) { return a.rank < b.rank; });
   FingerprintText text;
-  for (const std::string& output : outputs) add_misread(by_output[output], text.misread);
+  for (const std::string& output : outputs) {
+    add_misread(by_output[output], text.misread);
+    for (Sentence* s : by_output[output])
+      if (s->differs() && s->ratio() == 0.0 && s->is_of_one_token()) text.dropped.push_back(s->input_name());
+  }
   text.plain = !said.empty() && said.front().rank < 2;
   size_t unsaid = 0;  // how they differ
   for (const Said& s : said)

@@ -72,6 +72,8 @@ inline constexpr double kApartFromFormula = 0.95;
 inline constexpr double kFingerprint = 0.55;
 /// Where it says that an input is read at another place along one axis: nothing is left open but the offset.
 inline constexpr double kMisread = 0.9;
+/// What was run beside it with an absent input given and is right: above every meaning that would explain it.
+inline constexpr double kRightIfGiven = 0.985;
 /// Of a rounding that few values show: below kNamed, and below the share of the errors that roundings make.
 inline constexpr double kRoundingByLittle = 0.6;
 /// Of a run that a property derived and whose formula is wrong: it says more than that two runs differ.

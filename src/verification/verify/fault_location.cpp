@@ -17,6 +17,7 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/verify/absent_argument.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/checked_lines.h"
 #include "src/verification/verify/companion.h"
@@ -64,13 +65,15 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
 }
 
+bool is_gate(const std::string& input, const TellingCase& told) {
+  const std::vector<ArgumentSpec>& inputs = told.resolved.op->inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const ArgumentSpec& a) { return a.name == input && a.role == Role::log_decay; });
+}
+
 /// "gate-of-another-head", as the meaning of that name.
 std::string cause_of(const Misread& misread, const TellingCase& told) {
-  const std::vector<ArgumentSpec>& inputs = told.resolved.op->inputs;
-  const bool is_gate = std::any_of(inputs.begin(), inputs.end(), [&](const ArgumentSpec& a) {
-    return a.name == misread.input && a.role == Role::log_decay;
-  });
-  return fmt::format("{}-of-another-{}", is_gate ? "gate" : "operand",
+  return fmt::format("{}-of-another-{}", is_gate(misread.input, told) ? "gate" : "operand",
                      misread.axis.starts_with('H') ? "head" : "sequence");
 }
 
@@ -91,6 +94,22 @@ const Misread* add_misread(const Fingerprint& found, const TellingCase& told, Ve
   v.diagnosis.push_back(std::move(d));
   rank(v.diagnosis);
   return &first;
+}
+
+/// One token's elements of an input take no part in an output: its term is left out, or its decay.
+void add_dropped(const Fingerprint& found, const TellingCase& told, Verification& v) {
+  if (found.dropped.empty() || (!v.diagnosis.empty() && v.diagnosis.front().score >= thresholds::kNamed))
+    return;
+  const std::string& input = found.dropped.front();
+  Diagnosis d;
+  d.cause = is_gate(input, told) ? "gate-missing" : "token-dropped";
+  std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == d.cause; });
+  d.score = thresholds::kMisread;
+  d.explanation =
+      fmt::format("{} of one token takes no part: check where a loop over tokens begins and ends", input);
+  d.evidence = found.sentences;
+  v.diagnosis.push_back(std::move(d));
+  rank(v.diagnosis);
 }
 
 /// One is the other's call that was inlined: the same statement, seen from without and from within.
@@ -401,6 +420,11 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     if (!of.addressed.empty() && same_place(line, of.displaced.front()))
       put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
+  if (auto absent = absent_argument(kernel, told, machine)) {
+    v.diagnosis.push_back(*std::move(absent));
+    rank(v.diagnosis);
+  }
+  add_dropped(found, told, v);
   const Misread* const by_derivatives = add_misread(found, told, v);
   const std::string& input = by_derivatives ? by_derivatives->input : about;
   const bool misread = by_derivatives || (!v.diagnosis.empty() && is_misread(v.diagnosis.front().cause));
