@@ -57,16 +57,19 @@ struct GradientTiles {
   }
 
   // Starts loading all first parts: the inputs, then in a second group what there is place for of S and D.
-  __device__ __forceinline__ void begin() {
+  __device__ __forceinline__ void begin_inputs() {
     load(queries(), q, shape.key_channels, 0);
     load(keys(), k, shape.key_channels, 0);
     load(values(), v, shape.value_channels, 0);
     load(cotangents(), d_o, shape.value_channels, 0);
     commit_copies();
+    held_q = held_k = held_v = held_do = 0;
+  }
+  __device__ __forceinline__ void begin() {
+    begin_inputs();
     if (state_places == 2) load_state(false, 0, 0);
     load_state(true, 0, 0);
     commit_copies();
-    held_q = held_k = held_v = held_do = 0;
     held_state[0] = state_number(state_places == 1, 0, 0), held_state[1] = state_number(true, 0, 0);
   }
   // All threads: makes these parts be there, of q, k, v and do and of D (`adjoint`) or S; `absent`: not

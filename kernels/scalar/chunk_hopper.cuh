@@ -10,7 +10,8 @@
 // chunk_product.cuh and chunk_gradients.cuh, in products of wgmma, which sum as mma.sync does on this GPU, 16
 // products in one step: the same bits.
 #pragma once
-#include "hopper_block.cuh"
+#include "hopper_terms.cuh"
+#include "learned_gates.cuh"
 
 // What is made of rows, keys and values: o, dv, dk, dq.
 enum class HopperResult { outputs, value_gradients, key_gradients, query_gradients };
@@ -20,10 +21,13 @@ constexpr bool of_later = result == HopperResult::value_gradients || result == H
 // what decays as rows.
 template <HopperResult result>
 constexpr bool turns = result == HopperResult::key_gradients || result == HopperResult::query_gradients;
+// Whether the gates have a gradient, which takes terms of those.
+template <class Gate, HopperResult result>
+constexpr bool leaves_terms = is_learned<Gate>&& turns<result>;
 
-// By a warpgroup: the state. S[t][i].r[2 h + c] is row 16 warp + lane/4 + 8 h and column 8 i + 2 (lane%4) + c
+// By a warpgroup: the state; `kept`: copies are left in memory too. S[t][i].r[2 h + c] is row 16 warp + lane/4 + 8 h and column 8 i + 2 (lane%4) + c
 // of key channels 64 t .. 64 t + 63 x the block's value channels; turned: of value channels x key channels.
-template <class Gate, int key_tiles, int columns, bool later, bool turned>
+template <class Gate, int key_tiles, int columns, bool later, bool turned, bool kept>
 struct HopperStates {
   static_assert(!turned || columns == 64, "rows of a warpgroup");
   using Block = HopperBlock<key_tiles, columns, later>;
@@ -62,6 +66,13 @@ struct HopperStates {
       store_rounded<ValueTile>(block.state(step, tile), S[tile], warp, lane);
     fence_async_proxy();
     block.states.filled(step, lane);
+    if constexpr (kept) {
+      uint4* to = kept_state(block, step);
+#pragma unroll
+      for (int tile = 0; tile < key_tiles; ++tile)
+        if (64 * tile < block.tensors.key_channels)
+          keep_state(to + tile * assay::scalar::KeptState::pieces, S[tile], 32 * warp + lane);
+    }
   }
   // Channels of a tile as rows, 16 tokens as places, each token times its weight and rounded again.
   template <class T>
@@ -132,6 +143,8 @@ __device__ __forceinline__ void make_results(const HopperBlock<key_tiles, column
     ScoreRows<OperandBf16, Partners> scores;
     OutputRows<OperandBf16, columns / 16> out;
     Accumulator(&sums)[columns / 8] = reinterpret_cast<Accumulator(&)[columns / 8]>(out.out);
+    PartnerRows partners;
+    if constexpr (leaves_terms<Gate, result>) partners.load(block, step, warp, lane);
     block.chunks.wait_until_full(step);
     block.clear_beyond_end(step, 1);
     begin_products();
@@ -165,6 +178,7 @@ __device__ __forceinline__ void make_results(const HopperBlock<key_tiles, column
     block.states.used(step, lane);
     if constexpr (gradients && !later) out.times(scale);
     if constexpr (has_decay<Gate>) out.times(block.decays(step).of_rows(), warp, lane);
+    if constexpr (leaves_terms<Gate, result>) partners.dot(block, sums, step, warp, lane);
     begin_products(sums, weighed);
     add_products_with<ValueTile>(sums, weighed, block.values(step), true);
     commit_products();
@@ -179,7 +193,7 @@ __device__ __forceinline__ void make_results(const HopperBlock<key_tiles, column
 template <class Gate, HopperResult result, int key_tiles, int columns>
 __device__ __forceinline__ void chunk_hopper(const HopperTensors& tensors, const typename Gate::Bits* gates,
                                              const i64* sequences, int count, float scale, int heads) {
-  constexpr bool later = of_later<result>;
+  constexpr bool later = of_later<result>, terms = leaves_terms<Gate, result>;
   using Block = HopperBlock<key_tiles, columns, later>;
   extern __shared__ char base[];
   __shared__ Ring<Block::stages> chunks;
@@ -196,6 +210,7 @@ __device__ __forceinline__ void chunk_hopper(const HopperTensors& tensors, const
                     heads,
                     sequence,
                     sequences[3 * sequence],
+                    sequences[3 * sequence + 2],
                     tokens,
                     (tokens + 63) / 64,
                     base + (-shared_address(base) & (assay::scalar::HopperLayout::pattern - 1)),
@@ -212,7 +227,7 @@ __device__ __forceinline__ void chunk_hopper(const HopperTensors& tensors, const
       key_tiles * columns == 128;  // the state's warpgroup needs more registers than others
   if (warp < 4) {
     if constexpr (moves) take_registers<200>();
-    HopperStates<Gate, key_tiles, columns, later, turns<result>> part;
+    HopperStates<Gate, key_tiles, columns, later, turns<result>, terms> part;
     part.load(block, warp, lane);
     for (int step = 0; step < block.steps; ++step) part.advance(block, step, scale, warp, lane);
     part.store(block, warp, lane);

@@ -53,16 +53,28 @@ void add_hopper_forward(ScalarPlan& p) {
                  p.input("initial_state"), p.output("o"), PointerArgument{"final_state", 0}});
 }
 
-/// Gates that are learned have gradients that need both scans' states at once: those of chunk.
 void add_hopper_gradients(ScalarPlan& p) {
   const Sizes& s = p.sizes;
-  const int64_t channels = std::max(s.K, s.V);
+  const int64_t channels = std::max(s.K, s.V), tokens = s.B * s.T, blocks = p.sequences.chunks * s.H;
+  if (!hopper_takes(p, channels)) return add_chunk_gradients(p);
   const bool learned = p.gates.kind != "none" && p.gates.kind != "fixed";
-  if (learned || !hopper_takes(p, channels)) return add_chunk_gradients(p);
+  const auto term = [&](const char* name, int64_t bytes) { return p.workspace(name, learned ? bytes : 0); };
+  const int64_t state_bytes = blocks * blocks_of(s.K, 64) * blocks_of(s.V, 64) * KeptState::bytes,
+                dot_bytes = s.H * blocks_of(s.K, 64) * tokens * 4;
+  const PointerArgument states = term("start_states", state_bytes),
+                        adjoints = term("end_adjoints", state_bytes),
+                        query_dots = term("query_dots", dot_bytes), key_dots = term("key_dots", dot_bytes);
   hopper_launch(p, "chunk_backward_hopper", channels, channels, 64, 3,
                 {boxes(p, "q", s.K, 64), boxes(p, "k", s.K, 64), boxes(p, "v", s.V, 64),
                  boxes(p, "do", s.V, 64), p.gates.pointer, p.input("initial_state"), p.input("dfinal_state"),
-                 p.output("dinitial_state"), p.output("dq"), p.output("dk"), p.output("dv")});
+                 p.output("dinitial_state"), p.output("dq"), p.output("dk"), p.output("dv"), p.input("q"),
+                 p.input("k"), states, adjoints, query_dots, key_dots, tokens});
+  if (!learned) return;
+  p.use("chunk_gates");
+  p.tile_launch("simple_gla_chunk_gates", blocks, GradientLayout(p.format()).states_offset,
+                {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, p.input("do"), states, adjoints,
+                 query_dots, key_dots, p.gates.gradients, PointerArgument{"chunks", 0}, tokens, p.scale()});
+  add_head_gate_gradients(p.plan, p.c, p.gates);
 }
 
 }  // namespace

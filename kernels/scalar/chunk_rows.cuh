@@ -149,6 +149,18 @@ struct HeldScores<OperandBf16, Partners> {
   }
 };
 
+// x[n]: a lane's pair of columns of block n of four, 8 columns each. The four lanes of a row exchange them:
+// each gets all pairs of the block that has its number in the row.
+__device__ __forceinline__ void spread_pairs(u32 (&x)[4], int lane) {
+  // The upper lane of two gets both second words, the lower one both first.
+  const auto exchange = [](u32& first, u32& second, bool upper, int mask) {
+    const u32 got = __shfl_xor_sync(0xffffffffu, upper ? first : second, mask);
+    first = upper ? got : first, second = upper ? second : got;
+  };
+  exchange(x[0], x[1], lane & 1, 1), exchange(x[2], x[3], lane & 1, 1);
+  exchange(x[0], x[2], lane & 2, 2), exchange(x[1], x[3], lane & 2, 2);
+}
+
 // Outputs of a warp's 16 tokens, 16 `groups` value channels.
 template <class Operand, int groups>
 struct OutputRows {
@@ -282,15 +294,9 @@ struct OutputRows {
         const Accumulator& from = out[2 * first + (n >> 1)][n & 1];
         x[n] = encode_pair<Format>(from.r[2 * half] * scale, from.r[2 * half + 1] * scale);
       }
-      exchange(x[0], x[1], lane & 1, 1), exchange(x[2], x[3], lane & 1, 1);
-      exchange(x[0], x[2], lane & 2, 2), exchange(x[1], x[3], lane & 2, 2);
+      spread_pairs(x, lane);
       if (row < live_rows && channel < channels)
         *reinterpret_cast<uint4*>(to + row * stride + channel) = make_uint4(x[0], x[1], x[2], x[3]);
     }
-  }
-  // The upper lane of two gets both second words, the lower one both first.
-  static __device__ __forceinline__ void exchange(u32& first, u32& second, bool upper, int mask) {
-    const u32 got = __shfl_xor_sync(0xffffffffu, upper ? first : second, mask);
-    first = upper ? got : first, second = upper ? second : got;
   }
 };

@@ -73,7 +73,7 @@ double head_gate_total(const ResolvedCase& c) {
 }
 
 Module scalar_module(const std::string& mode, const ResolvedCase& c, const ScalarGates& gates) {
-  const bool makes_gradients = mode == "parallel" || mode.ends_with("_backward");
+  const bool makes_gradients = mode == "parallel" || mode.find("_backward") != std::string::npos;
   const std::string& kind = gates.kind == "fixed" && !makes_gradients ? "head" : gates.kind;
   return kernel_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, kind));
 }

@@ -7,6 +7,16 @@
 #include "hopper_layout.h"
 #include "state_scan.cuh"
 
+// What gradients of learned gates take: copies of states [chunk][H][ceil(values/64)][ceil(keys/64)] of
+// KeptState; `partner` [token, H, values], with whose rows those of the result are multiplied; dots
+// [H][ceil(values/64)][tokens].
+struct HopperTerms {
+  uint4* states;
+  const Bf16::Bits* partner;
+  float* dots;
+  i64 tokens;
+};
+
 // The tensors of a launch: tensor maps of rows and keys [token, H, keys], of values [token, H, values], the
 // channels of each; the result [token, H, values]; states before and after (or null) [N, H, ..], whose
 // element (key, value) is at key * key_stride + value * value_stride.
@@ -17,6 +27,7 @@ struct HopperTensors {
   const float* initial_state;
   float* final_state;
   int key_stride, value_stride;
+  HopperTerms terms;
 };
 
 // A block's part of that, and where it lies in shared memory.
@@ -37,7 +48,7 @@ struct HopperBlock {
 
   const HopperTensors& tensors;
   int value_begin, head, heads, sequence;
-  i64 first;
+  i64 first, first_chunk;
   int tokens, steps;
   char* shared;
   Ring<stages>& chunks;

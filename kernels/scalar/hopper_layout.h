@@ -36,4 +36,9 @@ struct HopperLayout {
 };
 static_assert(HopperLayout(2, 64).bytes <= hopper_most_shared_bytes);
 
+/// A copy of 64 x 64 of a state in bf16, in memory.
+struct KeptState {
+  static constexpr int bytes = 64 * 64 * 2, pieces = bytes / 16;  ///< pieces of 16 bytes
+};
+
 }  // namespace assay::scalar

@@ -12,16 +12,16 @@
 
 using Gate = GATE;
 
-#define HOPPER_KERNEL(capacity, columns)                                                                \
-  extern "C" __global__ void __launch_bounds__(512, 1) simple_gla_chunk_hopper_##capacity##_##columns(  \
-      const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,                         \
-      const __grid_constant__ TensorMap v, const Gate::Bits* gates, const float* initial_state,         \
-      Bf16::Bits* o, float* final_state, const i64* sequences, int count, float scale, int heads,       \
-      int key_channels, int value_channels) {                                                           \
-    const HopperTensors tensors{                                                                        \
-        &q, &k, &v, key_channels, value_channels, o, initial_state, final_state, value_channels, 1};    \
-    chunk_hopper<Gate, HopperResult::outputs, capacity / 64, columns>(tensors, gates, sequences, count, \
-                                                                      scale, heads);                    \
+#define HOPPER_KERNEL(capacity, columns)                                                                 \
+  extern "C" __global__ void __launch_bounds__(512, 1) simple_gla_chunk_hopper_##capacity##_##columns(   \
+      const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,                          \
+      const __grid_constant__ TensorMap v, const Gate::Bits* gates, const float* initial_state,          \
+      Bf16::Bits* o, float* final_state, const i64* sequences, int count, float scale, int heads,        \
+      int key_channels, int value_channels) {                                                            \
+    const HopperTensors tensors{                                                                         \
+        &q, &k, &v, key_channels, value_channels, o, initial_state, final_state, value_channels, 1, {}}; \
+    chunk_hopper<Gate, HopperResult::outputs, capacity / 64, columns>(tensors, gates, sequences, count,  \
+                                                                      scale, heads);                     \
   }
 
 HOPPER_KERNEL(64, 32)
