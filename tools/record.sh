@@ -17,7 +17,7 @@ page          nothing      bench/TIGHTNESS.md from tests/data/tightness_run.json
 stranger      nvcc         tests/data/gla_naive.ptx, gla_naive_backward.ptx
 triton        numpy        tests/data/triton_gla_*.safetensors
 screenshots   a browser    tests/data/screenshots
-digests       a GPU        tests/data/digests_h200.txt: output bits of drawn cases
+digests       a GPU        tests/data/digests_h200.txt: output bits of the cases that it holds
 fidelity      a GPU        tests/data/fidelity_h200.txt: results of each instruction form
 product       nvcc         tests/data/hopper_gemm.ptx, of tools/hopper/gemm.cu
 hopper        sm_90        tests/data/hopper_h200.txt: what programs of tensor copies and clusters leave in memory
@@ -60,7 +60,7 @@ PYTHON
   screenshots) tests/reports/page/page_test.sh "$PWD/$build/src/cli/assay" tests/data/screenshots ;;
   digests)
     built record_digests
-    "$build/tools/record_digests" 34 20261123 >"$folder/digests"
+    "$build/tools/record_digests" tests/data/digests_h200.txt >"$folder/digests"
     cp "$folder/digests" tests/data/digests_h200.txt ;;
   fidelity)
     built fidelity
