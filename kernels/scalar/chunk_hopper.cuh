@@ -25,8 +25,9 @@ constexpr bool turns = result == HopperResult::key_gradients || result == Hopper
 template <class Gate, HopperResult result>
 constexpr bool leaves_terms = is_learned<Gate>&& turns<result>;
 
-// By a warpgroup: the state; `kept`: copies are left in memory too. S[t][i].r[2 h + c] is row 16 warp + lane/4 + 8 h and column 8 i + 2 (lane%4) + c
-// of key channels 64 t .. 64 t + 63 x the block's value channels; turned: of value channels x key channels.
+// By a warpgroup: the state; `kept`: copies are left in memory too. S[t][i].r[2 h + c] is row 16 warp +
+// lane/4 + 8 h and column 8 i + 2 (lane%4) + c of key channels 64 t .. 64 t + 63 x the block's value
+// channels; turned: of value channels x key channels.
 template <class Gate, int key_tiles, int columns, bool later, bool turned, bool kept>
 struct HopperStates {
   static_assert(!turned || columns == 64, "rows of a warpgroup");
