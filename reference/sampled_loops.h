@@ -96,12 +96,16 @@ class FlushedSubnormals {
   unsigned before_ = 0;
 };
 
-/// A bijection of 64 bits that leaves no pattern.
-inline uint64_t mixed(uint64_t x) {
+/// A bijection of 64 bits that leaves no pattern, of one word or several side by side.
+template <typename Words>
+inline __attribute__((always_inline)) Words mixed_each(Words x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
+}
+inline uint64_t mixed(uint64_t x) {
+  return mixed_each(x);
 }
 
 /// How far roundings of operands that a weight w has scaled agree in sign (rounding_noise.h).
