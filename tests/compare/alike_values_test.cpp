@@ -50,25 +50,39 @@ TEST(AlikeValues, AKindIsWhatIsNearerThanASixteenthOfTheSpacing) {
   }
 }
 
+/// As counted by hand.
+struct Counted {
+  std::map<Kind, double> counts;
+  double number = 0;
+
+  void add(double x) { ++counts[written_out(Dtype::bf16, x)], ++number; }
+  void expect_equal(const Shares& shares) const {
+    double squares = 0, most = 0;
+    for (const auto& [of, count] : counts) squares += count * count, most = std::fmax(most, count);
+    EXPECT_EQ(shares.collision, squares / (number * number));
+    EXPECT_EQ(shares.largest, most / number);
+  }
+};
+
 TEST(AlikeValues, SharesAreThoseOfTheirCounts) {
   const Format& f = format(Dtype::bf16);
   AlikeValues all;
-  std::map<Kind, double> counts;
-  double number = 0;
-  for (int part = 0; part < 3; ++part) {
+  Counted of_all;
+  for (int group = 0; group < 3; ++group) {
     AlikeValues values;
-    for (const double x : drawn(Dtype::bf16, 500 << part)) {
-      values.add(f, x, ulp(Dtype::bf16, x));
-      ++counts[written_out(Dtype::bf16, x)], ++number;
+    for (int part = 0; part < 3; ++part) {
+      Counted of_part;
+      values.begin_part();
+      EXPECT_EQ(values.of_part().collision, 0);
+      for (const double x : drawn(Dtype::bf16, 500 << (group + part)))
+        values.add(f, x, ulp(Dtype::bf16, x)), of_part.add(x), of_all.add(x);
+      values.add(f, 0, ulp(Dtype::bf16, 0));  // is stored as it is
+      of_part.expect_equal(values.of_part());
     }
-    values.add(f, 0, ulp(Dtype::bf16, 0));  // is stored as it is
     all.add(values);
   }
-  double squares = 0, most = 0;
-  for (const auto& [of, count] : counts) squares += count * count, most = std::fmax(most, count);
-  EXPECT_EQ(all.shares().collision, squares / (number * number));
-  EXPECT_EQ(all.shares().largest, most / number);
-  EXPECT_EQ(AlikeValues().shares().collision, 0);
+  of_all.expect_equal(all.of_all());
+  EXPECT_EQ(AlikeValues().of_all().collision, 0);
 }
 
 TEST(AlikeValues, RoundingsOfOneKindMoveADirectionTogether) {

@@ -1,5 +1,6 @@
 #include "src/verification/compare/alike_values.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -20,24 +21,41 @@ void Shares::raise(const Shares& o) {
   collision = std::fmax(collision, o.collision), largest = std::fmax(largest, o.largest);
 }
 
+void AlikeValues::begin_part() {
+  ++part_, here_ = squares_ = most_ = 0;
+}
+
 void AlikeValues::add(const Format& f, double x, double spacing) {
-  if (x != 0) ++counts_.at(kind_of(f, x, spacing)), ++all_;
+  if (x == 0) return;
+  Count& count = counts_.at(kind_of(f, x, spacing));
+  if (count.part != part_) count.part = part_, count.here = 0;
+  squares_ += 2 * count.here + 1, most_ = std::max(most_, ++count.here);
+  ++count.all, ++all_, ++here_;
 }
 
 void AlikeValues::add(const AlikeValues& o) {
   for (size_t i = 0; i < o.counts_.kinds().size(); ++i)
-    counts_.at(o.counts_.kinds()[i]) += o.counts_.entries()[i];
+    counts_.at(o.counts_.kinds()[i]).all += o.counts_.entries()[i].all;
   all_ += o.all_;
 }
 
-Shares AlikeValues::shares() const {
+namespace {
+Shares shares_of(double squares, double most, double all) {
+  return all == 0 ? Shares{} : Shares{squares / (all * all), most / all};
+}
+}  // namespace
+
+Shares AlikeValues::of_part() const {
+  return shares_of(static_cast<double>(squares_), static_cast<double>(most_), static_cast<double>(here_));
+}
+
+Shares AlikeValues::of_all() const {
   double squares = 0, most = 0;
-  for (const int64_t of_kind : counts_.entries()) {
-    const auto count = static_cast<double>(of_kind);
+  for (const Count& of_kind : counts_.entries()) {
+    const auto count = static_cast<double>(of_kind.all);
     squares += count * count, most = std::fmax(most, count);
   }
-  const auto all = static_cast<double>(all_);
-  return all_ == 0 ? Shares{} : Shares{squares / (all * all), most / all};
+  return shares_of(squares, most, static_cast<double>(all_));
 }
 
 void KindsAlong::add(const Format& f, double x, double spacing, double along, double variance) {

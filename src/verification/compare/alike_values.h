@@ -48,15 +48,23 @@ struct Shares {
   void raise(const Shares&);
 };
 
+/// Values of one part after the other: how much of each is alike, and of all.
 class AlikeValues {
  public:
+  void begin_part();
   void add(const Format&, double x, double spacing);
   void add(const AlikeValues&);
-  Shares shares() const;
+  Shares of_part() const;  ///< since the last part began
+  Shares of_all() const;
 
  private:
-  ByKind<int64_t> counts_;
-  int64_t all_ = 0;
+  struct Count {
+    int64_t all = 0, here = 0, part = 0;  ///< here: in that part, the last that has such values
+  };
+  ByKind<Count> counts_;
+  int64_t all_ = 0, part_ = 0;
+  // Of this part: values, the sum of the kinds' squares, the largest kind.
+  int64_t here_ = 0, squares_ = 0, most_ = 0;
 };
 
 /// What roundings of the same kind make of a direction: one source each.

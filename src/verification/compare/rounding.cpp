@@ -108,13 +108,13 @@ Seen seen_of(const Tensor& got, const ReferenceOutput& reference, const OutputMo
   Seen y{std::vector<SeenErrors>(blocks.size()), std::vector<Shares>(blocks.size())};
   const auto groups =
       by_groups<AlikeValues>(blocks.size(), model.threads, [&](size_t b, AlikeValues& values) {
-        AlikeValues here;
-        y.errors[b] = seen_errors(got, reference, model, blocks[b], here);
-        y.shares[b] = here.shares(), values.add(here);
+        values.begin_part();
+        y.errors[b] = seen_errors(got, reference, model, blocks[b], values);
+        y.shares[b] = values.of_part();
       });
   AlikeValues values;
   for (const AlikeValues& group : groups) values.add(group);
-  const Shares all = values.shares();
+  const Shares all = values.of_all();
   for (Shares& of_block : y.shares) of_block.raise(all);
   y.shares.push_back(all);
   return y;
