@@ -69,6 +69,36 @@ TEST(Compare, OneWrongElementIsFoundNamedAndFolded) {
   EXPECT_EQ(std::accumulate(c.histogram.begin(), c.histogram.end(), int64_t{0}), 420);
 }
 
+/// Of five pieces: what is right, off, not finite or not judged lies in all of them.
+TEST(Compare, IsTheSameInPiecesOnAnyNumberOfThreads) {
+  const ReferenceOutput r = ones({{"B", 1}, {"T", 2000}, {"V", 150}});
+  Tensor got = like(r, Dtype::fp32);
+  std::vector<uint8_t> judged(r.mid.size(), 1);
+  std::vector<double> ratios(2000);
+  int64_t violations = 0, elements = 0, first_worst = -1;
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const double off = 0x1p-12 * static_cast<double>(i * 7919 % 601);
+    got.set(i, 1 + off), judged[static_cast<size_t>(i)] = i % 11 != 0;
+    if (i % 11 == 0) continue;
+    ++elements, violations += off > 0.125;
+    ratios[static_cast<size_t>(i / 150)] = std::max(ratios[static_cast<size_t>(i / 150)], 8 * off);
+    if (off == 0x1p-12 * 600 && first_worst < 0) first_worst = i;
+  }
+  for (const int threads : {1, 3}) {
+    const OutputComparison c = compare_output(got, r, &judged, 0, threads);
+    EXPECT_EQ(c.elements, elements);
+    EXPECT_EQ(c.violation, violations);
+    EXPECT_EQ(c.ok + c.undecided, elements - violations);  // an error that is the bound is neither
+    EXPECT_EQ(std::accumulate(c.histogram.begin(), c.histogram.end(), int64_t{0}), elements);
+    EXPECT_EQ(c.max_ratio, 8 * 0x1p-12 * 600);
+    EXPECT_EQ(c.worst.flat, first_worst);
+    const std::vector<double>& halves = field(c, "t / 2").max_ratio;
+    ASSERT_EQ(halves.size(), 1000u);
+    for (size_t t = 0; t < halves.size(); ++t)
+      EXPECT_EQ(halves[t], std::max(ratios[2 * t], ratios[2 * t + 1])) << t;
+  }
+}
+
 TEST(Compare, EveryElementIsFoldedAtItsPlaceAlongEveryAxis) {
   for (const int64_t columns : {1, 3}) {
     const ReferenceOutput r = ones({{"B", 2}, {"T", 70}, {"V", columns}});

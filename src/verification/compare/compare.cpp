@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "reference/parallel.h"
 #include "src/base/tensor/index_letter.h"
 #include "src/verification/compare/judge.h"
 
@@ -31,10 +32,11 @@ struct Fold {
   }
 };
 
-/// All foldings of a tensor's ratios, which come in the order of its elements.
+/// All foldings of a tensor's ratios, which come in the order of its elements, from the start of a row on.
 class Folds {
  public:
-  explicit Folds(std::vector<Fold> folds, int64_t width) : folds_(std::move(folds)), width_(width) {}
+  Folds(std::vector<Fold> folds, int64_t width, int64_t first)
+      : folds_(std::move(folds)), width_(width), row_(first) {}
 
   void add(int64_t flat, double ratio) {
     if (flat >= row_ + width_) end_row(), row_ = flat - flat % width_;
@@ -42,14 +44,18 @@ class Folds {
     for (Fold& fold : folds_)
       if (fold.of_last) fold.add(flat, ratio);
   }
+  void add(const Folds& o) {
+    for (size_t f = 0; f < folds_.size(); ++f) {
+      std::vector<double>& most = folds_[f].field.max_ratio;
+      const std::vector<double>& others = o.folds_[f].field.max_ratio;
+      for (size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], others[i]);
+    }
+  }
   std::vector<FoldedField> fields() && {
-    end_row();
     std::vector<FoldedField> y;
     for (Fold& fold : folds_) y.push_back(std::move(fold.field));
     return y;
   }
-
- private:
   /// A row of the last axis is at one place of all others.
   void end_row() {
     for (Fold& fold : folds_)
@@ -57,9 +63,10 @@ class Folds {
     largest_ = 0;
   }
 
+ private:
   std::vector<Fold> folds_;
   const int64_t width_;
-  int64_t row_ = 0;  ///< its first element
+  int64_t row_;  ///< its first element
   double largest_ = 0;
 };
 
@@ -162,46 +169,90 @@ bool lacks_only_a_bound(double got, double within, const ReferenceOutput& refere
   return std::isinf(reference.bound[i]) && std::fabs(got - reference.mid[i]) + reference.rad[i] <= within;
 }
 
-}  // namespace
-
-OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
-                                const std::vector<uint8_t>* judged, double within) {
-  assert(got.axes == reference.axes && static_cast<int64_t>(reference.mid.size()) == got.size());
+/// Elements that follow each other, from the start of a row on: what is counted of them, and the worst.
+struct Piece {
   OutputComparison c;
-  c.name = reference.name;
-  c.axes = got.axes;
-  c.dtype = got.dtype;
-  c.elements = got.size();
-  c.verdicts.resize(static_cast<size_t>(c.elements));
-  Folds folds(folds_of(got), got.axes.empty() ? 1 : std::max<int64_t>(1, got.axes.back().size));
+  Folds folds;
   double worst = -1;
   int64_t worst_flat = -1;
-  for (int64_t flat = 0; flat < got.size(); ++flat) {
-    if (judged && !(*judged)[static_cast<size_t>(flat)]) {
-      --c.elements;
-      continue;
-    }
+
+  /// Of the elements first .. end - 1.
+  void judge_all(const Tensor& got, const ReferenceOutput& reference, const std::vector<uint8_t>* judged,
+                 double within, int64_t first, int64_t end, ElementVerdict* verdicts);
+  /// Those of a later piece.
+  void add(const Piece&);
+};
+
+void Piece::judge_all(const Tensor& got, const ReferenceOutput& reference, const std::vector<uint8_t>* judged,
+                      double within, int64_t first, int64_t end, ElementVerdict* verdicts) {
+  for (int64_t flat = first; flat < end; ++flat) {
+    if (judged && !(*judged)[static_cast<size_t>(flat)]) continue;
+    ++c.elements;
     const double value = got.value(flat);
     if (lacks_only_a_bound(value, within, reference, flat)) {
-      c.verdicts[flat] = ElementVerdict::ok;
+      verdicts[flat] = ElementVerdict::ok;
       ++c.ok, ++c.by_formula;
       continue;
     }
     const ElementJudgement j =
         judge(got.dtype, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
-    c.verdicts[flat] = j.verdict;
+    verdicts[flat] = j.verdict;
     count(c, j.verdict);
     accumulate(c, reference, flat, value, j, reference.roundoff);
     folds.add(flat, j.ratio);
     if (badness(j) > worst) worst = badness(j), worst_flat = flat;
   }
-  if (worst_flat >= 0) {
-    const ElementJudgement j = judge(got.dtype, got.value(worst_flat), reference.mid[worst_flat],
-                                     reference.rad[worst_flat], reference.bound[worst_flat]);
-    c.worst = describe(got, reference, worst_flat, j);
+  folds.end_row();
+}
+
+void Piece::add(const Piece& o) {
+  c.elements += o.c.elements, c.by_formula += o.c.by_formula;
+  c.ok += o.c.ok, c.violation += o.c.violation, c.nonfinite += o.c.nonfinite;
+  c.wrong_class += o.c.wrong_class, c.undecided += o.c.undecided;
+  for (double OutputComparison::*most :
+       {&OutputComparison::max_ratio, &OutputComparison::max_tightness, &OutputComparison::max_relative_bound,
+        &OutputComparison::max_enclosure})
+    c.*most = std::max(c.*most, o.c.*most);
+  for (size_t i = 0; i < c.histogram.size(); ++i) c.histogram[i] += o.c.histogram[i];
+  folds.add(o.folds);
+  if (o.worst > worst) worst = o.worst, worst_flat = o.worst_flat;
+}
+
+/// Elements of a piece, about.
+constexpr int64_t kOfPiece = int64_t{1} << 16;
+
+}  // namespace
+
+OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
+                                const std::vector<uint8_t>* judged, double within, int threads) {
+  assert(got.axes == reference.axes && static_cast<int64_t>(reference.mid.size()) == got.size());
+  const int64_t width = got.axes.empty() ? 1 : std::max<int64_t>(1, got.axes.back().size),
+                each = std::max<int64_t>(1, kOfPiece / width) * width;
+  std::vector<ElementVerdict> verdicts(static_cast<size_t>(got.size()));
+  const std::vector<Fold> folds = folds_of(got);
+  std::vector<Piece> pieces;
+  for (int64_t first = 0; first == 0 || first < got.size(); first += each) {
+    pieces.push_back({{}, Folds(folds, width, first)});
+    pieces.back().c.dtype = got.dtype;
+  }
+  parallel_for(std::ssize(pieces), threads, [&](int64_t i) {
+    pieces[static_cast<size_t>(i)].judge_all(got, reference, judged, within, i * each,
+                                             std::min((i + 1) * each, got.size()), verdicts.data());
+  });
+  Piece& all = pieces.front();
+  for (size_t i = 1; i < pieces.size(); ++i) all.add(pieces[i]);
+  OutputComparison c = std::move(all.c);
+  c.name = reference.name;
+  c.axes = got.axes;
+  c.verdicts = std::move(verdicts);
+  if (all.worst_flat >= 0) {
+    const int64_t at = all.worst_flat;
+    c.worst =
+        describe(got, reference, at,
+                 judge(got.dtype, got.value(at), reference.mid[at], reference.rad[at], reference.bound[at]));
   }
   if (c.undecided > 0 || c.by_formula == 0) c.undecided_reason = reference.undecided;
-  c.fields = std::move(folds).fields();
+  c.fields = std::move(all.folds).fields();
   return c;
 }
 

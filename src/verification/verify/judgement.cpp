@@ -24,19 +24,21 @@ namespace {
 
 /// Judges every output the program writes, in the operator's order. Of an output that the blocks of a partial
 /// run say nothing about, nothing is judged.
-std::vector<OutputComparison> compare_outputs(const ProgramRun& run, const ReferenceResult& reference) {
+std::vector<OutputComparison> compare_outputs(const ProgramRun& run, const ReferenceResult& reference,
+                                              int threads) {
   std::vector<OutputComparison> comparisons;
   for (const ReferenceOutput& expected : reference.outputs) {
     const auto got = run.outcome.outputs.find(expected.name);
     if (got == run.outcome.outputs.end()) continue;
     if (!run.written) {
-      comparisons.push_back(compare_output(got->second, expected));
+      comparisons.push_back(compare_output(got->second, expected, nullptr, 0, threads));
       continue;
     }
     const auto settled = run.written->settled.find(expected.name);
     const bool known = settled != run.written->settled.end();
     const std::vector<uint8_t> none(known ? 0 : expected.mid.size());
-    comparisons.push_back(compare_output(got->second, expected, known ? &settled->second : &none));
+    comparisons.push_back(
+        compare_output(got->second, expected, known ? &settled->second : &none, 0, threads));
   }
   return comparisons;
 }
@@ -95,7 +97,7 @@ Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& r
     judged.problem = declared_problem(claim, inputs, options.threads);
     judged.reference = evaluate_reference(*claim.of, judged.problem);
     v.seconds_reference = judged.reference.seconds;
-    v.outputs = compare_outputs(run, judged.reference);
+    v.outputs = compare_outputs(run, judged.reference, judged.problem.threads);
     if (options.expected) v.expected_outputs = compare_expected(*options.expected, judged.reference);
   }
   if (has && !run.written) {
