@@ -216,16 +216,31 @@ uint64_t encode(Dtype dtype, double value) {
 
 namespace {
 
+/// The same of normal numbers of the format: half an ulp less one, and one more where what is kept is odd,
+/// are added to what is cut; a carry goes on into the exponent.
+inline uint64_t rounded_normal(const Format& f, uint64_t magnitude) {
+  const int shift = kFraction - (f.precision - 1);
+  const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << (f.precision - 1),
+                 odd = (magnitude >> shift) & 1, less = (uint64_t{1} << (shift - 1)) - 1;
+  const auto other_bias = static_cast<uint64_t>(kBias + f.min_exponent - 1) << (f.precision - 1);
+  return std::min(((magnitude + less + odd) >> shift) - other_bias, infinity);
+}
+
 /// One call of what is known of a format when this is compiled.
 template <Dtype kDtype, typename Word>
 void encode_words(const double* values, int64_t count, std::byte* out) {
   constexpr Format f = kFormats[static_cast<size_t>(kDtype)];
   static_assert(f.dtype == kDtype && f.bytes == sizeof(Word));
+  constexpr uint64_t least = static_cast<uint64_t>(kBias + f.min_exponent) << kFraction,
+                     beyond = static_cast<uint64_t>(kBias + f.max_exponent + 1) << kFraction;
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = std::bit_cast<uint64_t>(values[i]);
+    const uint64_t bits = std::bit_cast<uint64_t>(values[i]), magnitude = bits & ~kSign;
     Word word = 0x7fff;
-    if (!std::isnan(values[i]))
-      word = static_cast<Word>(rounded_magnitude(f, bits & ~kSign) | (bits >> 63) << (8 * sizeof(Word) - 1));
+    if (!std::isnan(values[i])) {
+      const bool normal = magnitude >= least && magnitude < beyond;
+      const uint64_t rounded = normal ? rounded_normal(f, magnitude) : rounded_magnitude(f, magnitude);
+      word = static_cast<Word>(rounded | (bits >> 63) << (8 * sizeof(Word) - 1));
+    }
     std::memcpy(out + i * static_cast<int64_t>(sizeof word), &word, sizeof word);
   }
 }
