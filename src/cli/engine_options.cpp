@@ -27,8 +27,9 @@ void EngineOptions::add_to(CLI::App& app) {
       ->group(group);
   app.add_option("--engine", engine_,
                  "interpreter, or compiled: the machine compiles straight pieces of a program where the "
-                 "processor has AVX-512; faster, the same bits (default: interpreter)")
-      ->check(CLI::IsMember({"interpreter", "compiled"}))
+                 "processor has AVX-512, the same bits (default: auto, compiled in launches of 1,024 warps and "
+                 "more, where compiling pays)")
+      ->check(CLI::IsMember({"auto", "interpreter", "compiled"}))
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: the cores that are free)")
       ->check(whole_number(1, kMostThreads))

@@ -14,6 +14,7 @@
 
 #include "src/base/vm/compiled/emissions.h"
 #include "src/base/vm/engine.h"
+#include "src/base/vm/launch.h"
 #include "tests/vm/drawn_program.h"
 #include "tests/vm/small_kernel.h"
 
@@ -311,6 +312,26 @@ TEST(CompiledCode, FlushesWhereTheInstructionSaysSo) {
   expect_same_run(program, inputs, {.threads = 1}, text_of(kernel));
   EXPECT_EQ(words_of(run(program, inputs, {.threads = 1, .engine = ExecutedBy::compiled})).at(0),
             3u ^ 0x00600000u);
+}
+
+/// 1,023 warps are interpreted, one more are compiled, as is what is told to be.
+TEST(CompiledCode, IsMadeWhereALaunchHasEnoughWarps) {
+  NEEDS_AVX512();
+  struct Told {
+    ExecutedBy engine;
+    uint32_t blocks;
+    bool compiled;
+  };
+  for (const Told told : {Told{ExecutedBy::by_size, 341, false}, {ExecutedBy::by_size, 342, true},
+                          {ExecutedBy::compiled, 1, true}, {ExecutedBy::interpreter, 342, false}}) {
+    SmallKernel kernel{.body = "add.u32 %d, %a, %b;"};
+    kernel.threads = 96, kernel.blocks = told.blocks;
+    kernel.a = {1}, kernel.b = {2};
+    TensorMap inputs;
+    const Program program = plan_of(kernel, inputs);
+    PreparedProgram prepared(program, inputs, {.engine = told.engine});
+    EXPECT_EQ(prepared.enter(0).compiled != nullptr, told.compiled) << told.blocks;
+  }
 }
 
 }  // namespace compiled_code_test

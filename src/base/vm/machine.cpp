@@ -165,12 +165,13 @@ namespace {
 ExecutedBy engine_named(const std::string& name) {
   if (name == "interpreter") return ExecutedBy::interpreter;
   if (name == "compiled") return ExecutedBy::compiled;
-  throw BadInput("there is no engine '" + name + "': choose interpreter or compiled");
+  if (name == "auto") return ExecutedBy::by_size;
+  throw BadInput("there is no engine '" + name + "': choose auto, interpreter or compiled");
 }
 std::atomic<ExecutedBy>& chosen_engine() {
   static std::atomic<ExecutedBy> chosen = [] {
     const char* const wish = std::getenv("ASSAY_ENGINE");
-    return wish ? engine_named(wish) : ExecutedBy::interpreter;
+    return wish ? engine_named(wish) : ExecutedBy::by_size;
   }();
   return chosen;
 }

@@ -15,13 +15,14 @@
 
 namespace assay::vm {
 
-/// What runs instructions; the bits are the same.
-enum class ExecutedBy : uint8_t { interpreter, compiled };
+/// What runs instructions; the bits are the same. `by_size`: compiled where a launch has so many warps that
+/// compiling pays, else interpreted.
+enum class ExecutedBy : uint8_t { interpreter, compiled, by_size };
 /// Of MachineOptions that say nothing: what choose_engine was told last, else ASSAY_ENGINE in the
-/// environment, else the interpreter.
+/// environment, else by_size.
 ExecutedBy default_engine();
-/// "interpreter" or "compiled"; throws BadInput for others. Compiled code wants AVX-512: elsewhere, and under
-/// checks, shadows and traces, the interpreter runs.
+/// "interpreter", "compiled" or "auto", by size; throws BadInput for others. Compiled code wants AVX-512:
+/// elsewhere, and under checks, shadows and traces, the interpreter runs.
 void choose_engine(const std::string& name);
 
 struct MachineOptions {
