@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
+
 namespace assay {
 namespace {
 
@@ -140,7 +142,8 @@ const std::vector<double>& AdjointBlock::decayed(int64_t first, int64_t tokens) 
   const int64_t count = std::min(tokens, slice_.tokens - first);
   std::vector<double> gates(static_cast<size_t>(count * f_.K()));
   f_.x.read_decays(slice_, first, count, gates.data(), nullptr);
-  for (size_t i = 0; i < gates.size(); ++i) sums[i % sums.size()] += std::fabs(gates[i]);
+  for_each_element(gates.size(), sums.size(),
+                   [&](size_t i, size_t, size_t c) { sums[c] += std::fabs(gates[i]); });
   return sums;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
+
 namespace assay {
 namespace {
 
@@ -74,8 +76,9 @@ std::vector<double> AdjointBoundModel::nats_of(const SliceInputs& x) const {
     for (int64_t first = 0; first < x.tokens; first += std::max<int64_t>(chunk, 1)) {
       const int64_t end = std::min(x.tokens, first + std::max<int64_t>(chunk, 1));
       std::vector<double> sums(static_cast<size_t>(x.K));
-      for (int64_t i = first * x.K; !x.g.empty() && i < end * x.K; ++i)
-        sums[static_cast<size_t>(i % x.K)] += std::fabs(x.g[static_cast<size_t>(i)]);
+      const double* const g = x.g.data() + (x.g.empty() ? 0 : first * x.K);
+      for_each_element(x.g.empty() ? 0 : static_cast<size_t>((end - first) * x.K), sums.size(),
+                       [&](size_t i, size_t, size_t c) { sums[c] += std::fabs(g[i]); });
       double most = chunk > 0 ? 0 : HUGE_VAL;
       for (const double sum : sums) most = std::fmax(most, sum * (1 + 0x1p-30));
       for (int64_t t = first; t < end; ++t)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
 #include "reference/gated_kernels.h"
 #include "src/base/numerics/exponential.h"
 
@@ -125,7 +126,8 @@ class Columns {
     if (chunk > 0 && f_.x.gated()) {
       std::vector<double> gates(static_cast<size_t>(tokens * f_.K())), sums(decayed_.size());
       f_.x.read_decays(slice_, first, tokens, gates.data(), nullptr);
-      for (size_t i = 0; i < gates.size(); ++i) sums[i % sums.size()] += std::fabs(gates[i]);
+      for_each_element(gates.size(), sums.size(),
+                       [&](size_t i, size_t, size_t c) { sums[c] += std::fabs(gates[i]); });
       widest = *std::max_element(sums.begin(), sums.end()) * (1 + 0x1p-30);
     }
     written_ = f_.model.written(widest), readout_ = f_.model.read_out(widest);
@@ -160,10 +162,10 @@ class Columns {
 
   void tile(int64_t first, int64_t tokens) {
     inputs_.read(f_, slice_, first, tokens);
-    for (size_t i = 0; i < inputs_.g.size(); ++i) {
+    for_each_element(inputs_.g.size(), decayed_.size(), [&](size_t i, size_t, size_t c) {
       const double nats = std::fabs(inputs_.g[i]);
-      decayed_[i % decayed_.size()] += nats * (1 + 0x1p-40), apart_[i % apart_.size()] += nats;
-    }
+      decayed_[c] += nats * (1 + 0x1p-40), apart_[c] += nats;
+    });
     v_.assign(static_cast<size_t>(tokens * W), 0);
     for (auto* x : {&o_, &companion_, &excess_}) x->resize(static_cast<size_t>(tokens * W));
     const double inflation = inflation_, k_max = k_max_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "reference/elements.h"
 #include "reference/kept_state.h"
 
 namespace assay {
@@ -220,12 +221,12 @@ void GatedChunkNoise::outputs(const SampledState& S, const KeptDirection& kept) 
   double variance =
       kept.variance + scores.roundings +
       variance_of_reads(chunk_, S, amplitudes.o, queries(), chunk_.into(), of_.scale, kept.rows);
-  for (size_t i = 0; i < scores.by_key.size(); ++i) {
-    const auto c = static_cast<int64_t>(i) % of_.K;
+  for_each_element(scores.by_key.size(), static_cast<size_t>(of_.K), [&](size_t i, size_t, size_t column) {
+    const auto c = static_cast<int64_t>(column);
     const auto query = static_cast<double>(chunk_.in_score_size(amplitudes.read, c) * scores.by_query[i]),
                key = static_cast<double>(chunk_.in_score_size(amplitudes.key, c) * scores.by_key[i]);
     variance += (query * query + key * key) / 3;
-  }
+  });
   const std::vector<float> reads = state_reads();
   const StateReadout readout{reads, chunk_.whole(), kept.rows, variance};
   of_.visitor(of_.rests.o).rows("o", first_, o, &readout);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
+
 namespace assay {
 namespace {
 
@@ -67,13 +69,13 @@ std::vector<float> KeptState::written(const SampledChunk& chunk, const ChunkOper
 }
 
 void KeptState::advance(const SampledChunk& chunk, const std::vector<float>& added) {
-  for (size_t i = 0; i < added.size(); ++i) {
-    const float w = chunk.whole()[i / static_cast<size_t>(columns_)];
+  for_each_element(added.size(), static_cast<size_t>(columns_), [&](size_t i, size_t row, size_t) {
+    const float w = chunk.whole()[row];
     const float D = stored_ ? rounded(carried_[i] + S_[i], u_) - S_[i] : 0;
     S_[i] = w * S_[i] + added[i];
     const bool fresh = std::fabs(added[i]) >= kFresh * 2 * u_ * binade(S_[i]);
     carried_[i] = fresh ? w * D : 0;
-  }
+  });
   stored_ = true;
 }
 
@@ -90,14 +92,16 @@ double KeptKeys::variance(const SampledChunk& chunk, const ChunkOperand& keys,
   if (!(keys.amplitude > 0)) return sum;
   const auto columns = static_cast<int64_t>(derivatives.size() / chunk.whole().size());
   const std::vector<float> along = read_along(chunk, derivatives, values, columns);
-  for (size_t i = 0; i < along.size(); ++i)
-    sum += square(double{chunk.rounding_size(keys, i, chunk.after()[i], 1)} * double{along[i]}) / 3;
+  for_each_element(along.size(), chunk.whole().size(), [&](size_t i, size_t, size_t c) {
+    sum += square(double{chunk.rounding_size(keys, i, c, chunk.after()[i], 1)} * double{along[i]}) / 3;
+  });
   return sum;
 }
 
 void KeptKeys::advance(const SampledChunk& chunk, const std::vector<float>& reads,
                        const std::vector<float>& direction) {
-  for (size_t i = 0; i < G_.size(); ++i) G_[i] *= chunk.whole()[i / static_cast<size_t>(columns_)];
+  for_each_element(G_.size(), static_cast<size_t>(columns_),
+                   [&](size_t i, size_t row, size_t) { G_[i] *= chunk.whole()[row]; });
   add_writes(chunk, reads, direction, columns_, G_);
 }
 
@@ -110,9 +114,10 @@ double variance_of_reads(const SampledChunk& chunk, const SampledState& S, float
   add_writes(chunk, x, direction, S.columns, derivatives);
   if (queries.amplitude > 0) {
     const std::vector<float> along = read_along(chunk, S.value, direction, S.columns);
-    for (size_t i = 0; i < x.size(); ++i)
+    for_each_element(x.size(), chunk.whole().size(), [&](size_t i, size_t, size_t c) {
       if (x[i] != 0)
-        sum += square(double{chunk.rounding_size(queries, i, weights[i], scale)} * double{along[i]}) / 3;
+        sum += square(double{chunk.rounding_size(queries, i, c, weights[i], scale)} * double{along[i]}) / 3;
+    });
   }
   for (size_t i = 0; i < derivatives.size(); ++i)
     sum += square(double{copy_amplitude * binade(S.value[i])} * double{derivatives[i]}) / 3;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
+
 namespace assay {
 namespace {
 
@@ -93,8 +95,9 @@ float SampledChunk::in_score_size(float amplitude, int64_t row, bool wide) const
 
 std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude, bool wide) const {
   std::vector<float> amplitudes(a_.size());
-  for (size_t i = 0; i < a_.size(); ++i)
-    amplitudes[i] = in_score_size(amplitude, static_cast<int64_t>(i) % rows_, wide);
+  for_each_element(a_.size(), static_cast<size_t>(rows_), [&](size_t i, size_t t, size_t c) {
+    amplitudes[i] = t > 0 ? amplitudes[c] : in_score_size(amplitude, static_cast<int64_t>(c), wide);
+  });
   return drawn(source, amplitudes);
 }
 
@@ -104,10 +107,10 @@ std::vector<Lanes> SampledChunk::drawn(NoiseSource source, const std::vector<flo
   return y;
 }
 
-float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, float w, float scale) const {
+float SampledChunk::rounding_size(const ChunkOperand& of, size_t i, size_t c, float w, float scale) const {
   const float size = scale * rounded_size(of.x[i] * w);
-  return of.amplitude * (of.wide ? std::fabs(size)
-                                 : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(i) % rows_));
+  return of.amplitude *
+         (of.wide ? std::fabs(size) : scaled_size(scale * of.x[i] * w, size, static_cast<int64_t>(c)));
 }
 
 SampledChunk::ScaledOperand SampledChunk::scaled(const ChunkOperand& of, const std::vector<float>& weights,
@@ -126,10 +129,10 @@ SampledChunk::ScaledOperand SampledChunk::scaled(const ChunkOperand& of, const s
   std::vector<float> sizes(weights.size());
   y.common.resize(weights.size());
   const float roundings = roundings_of(of.amplitude, u_);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (y.x[i] != 0) sizes[i] = rounding_size(of, i, weights[i], scale);
+  for_each_element(weights.size(), static_cast<size_t>(rows_), [&](size_t i, size_t, size_t c) {
+    if (y.x[i] != 0) sizes[i] = rounding_size(of, i, c, weights[i], scale);
     if (!of.wide) y.common[i] = alike(weights[i], u_) * roundings * y.x[i];
-  }
+  });
   y.rounding = drawn(of.source, sizes);
   return y;
 }

@@ -130,8 +130,8 @@ class SampledChunk {
   std::vector<Lanes> in_scores(NoiseSource, float amplitude, bool wide = false) const;
   /// Amplitude of that of a row's operands.
   float in_score_size(float amplitude, int64_t row, bool wide = false) const;
-  /// Amplitude of the rounding of scale x w, x operand i, w its weight.
-  float rounding_size(const ChunkOperand&, size_t i, float w, float scale) const;
+  /// Amplitude of the rounding of scale x w, x operand i, of channel c, w its weight.
+  float rounding_size(const ChunkOperand&, size_t i, size_t c, float w, float scale) const;
 
   /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
   void write(SampledState& S, const ChunkOperand&, const std::vector<float>& weights,

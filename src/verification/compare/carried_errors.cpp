@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
 #include "reference/parallel.h"
 #include "reference/sampled_loops.h"
 
@@ -44,7 +45,8 @@ void add_mixed(const StateReads& reads, const std::vector<double>& rest, const s
                const std::vector<double>& A, std::vector<double>& y) {
   const size_t states = left.size(), width = y.size(), tokens = states > 0 ? reads.x.size() / states : 0;
   std::vector<double> x = doubles(reads.x), rows(tokens * width);
-  for (size_t i = 0; i < x.size(); ++i) x[i] *= static_cast<double>(left[i % states]);
+  for_each_element(x.size(), states,
+                   [&](size_t i, size_t, size_t c) { x[i] *= static_cast<double>(left[c]); });
   sampled_loops().doubles_times_doubles({static_cast<int64_t>(tokens), static_cast<int64_t>(states),
                                          static_cast<int64_t>(width), x.data(), static_cast<int64_t>(states),
                                          1, A.data(), rows.data()});
@@ -78,10 +80,10 @@ Pairs pairs_of(const CarriedErrors& expected, const std::vector<std::vector<doub
     if (!before.empty()) {
       const StateReads& earlier = expected.blocks[b - 1];
       std::vector<double> mixed(static_cast<size_t>(columns));
-      for (size_t i = 0; i < before.size(); ++i) {
-        const double left = earlier.left[i / mixed.size()];
+      for_each_element(before.size(), mixed.size(), [&](size_t i, size_t row, size_t) {
+        const double left = earlier.left[row];
         y.seen += left * before[i] * here[i], y.more += left * before_rest[i] * here_rest[i];
-      }
+      });
       add_mixed(earlier, rest[b - 1], earlier.left, here, mixed);
       add_mixed(reads, rest[b], earlier.left, before, mixed);
       for (const double column : mixed) y.of_columns += column * column;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/elements.h"
+
 namespace assay {
 
 void CarriedSamples::add(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
@@ -111,15 +113,16 @@ void CarriedSamples::add_products(const Gathered& here) {
   const std::vector<float>& left = errors_.blocks.back().left;  // behind the block before
   const size_t width = here.common.size() / std::max<size_t>(left.size(), 1);
   std::vector<Lanes> kept(before_.size());
-  for (size_t i = 0; i < kept.size(); ++i) kept[i] = before_[i] * left[i / width];
+  for_each_element(kept.size(), width,
+                   [&](size_t i, size_t row, size_t) { kept[i] = before_[i] * left[row]; });
   Form of_fresh;
   for (size_t v = 0; v < width; ++v) {
     Form is_new, is_old;
     is_new.add_column(kept.data() + v, here.fresh.data() + v, width, left.size());
     is_old.add_column(kept.data() + v, here.old.data() + v, width, left.size());
     float of_common = 0;
-    for (size_t i = v; i < kept.size(); i += width)
-      of_common += left[i / width] * common_before_[i] * here.common[i];
+    for (size_t row = 0, i = v; i < kept.size(); ++row, i += width)
+      of_common += left[row] * common_before_[i] * here.common[i];
     old_.add(is_old), of_fresh.add(is_new), common_ += static_cast<double>(of_common);
     is_new.add(is_old);
     const double link = is_new.variance(static_cast<double>(of_common));
