@@ -24,6 +24,11 @@ TEST(ValueRange, FollowsDefinitions) {
       {"mov.u32 %r2, %tid.x; shr.s32 %r1, %r2, 31;", {0, 0}},
       {"mov.u32 %r2, %tid.x; min.s32 %r3, %r2, 4; max.s32 %r1, %r3, 1;", {1, 4}},
       {"mov.u32 %r2, %tid.x; selp.b32 %r1, %r2, -1, %p1;", {-1, 1023}},
+      {"mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1024; selp.b32 %r1, 4, -1, %p1;", {4, 4}},
+      {"mov.u32 %r2, %tid.x; setp.gt.s32 %p1, %r2, 1023; selp.b32 %r1, 4, -1, %p1;", {-1, -1}},
+      {"mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1023; selp.b32 %r1, 4, -1, %p1;", {-1, 4}},
+      {"mov.u32 %r2, %tid.x; or.b32 %r1, %r2, 48;", {48, 1023}},
+      {"mov.u32 %r2, %tid.x; xor.b32 %r1, %r2, 48;", {0, 1023}},
       {"mov.u32 %r2, %tid.x; div.s32 %r3, %r2, 10; rem.s32 %r1, %r3, 8;", {0, 7}},
       {"mov.u32 %r1, 0; @%p1 mov.u32 %r1, 5;", {0, 5}},
       {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, -1; shr.s32 %r1, %r3, 31;", {-1, 0}},
@@ -86,6 +91,30 @@ TEST(ValueRange, OfAnAddressMovedIsNotNull) {
   EXPECT_EQ(holds("add.s64 %rd4, %rd2, %rd1; " + ends, place), either) << "no sum of two is one";
   EXPECT_EQ(holds("sub.s64 %rd4, %rd2, %rd3; " + ends, place), either);
   EXPECT_EQ(holds(moved + "@%p2 mov.u64 %rd4, %rd3; " + ends, place), either) << "or something else";
+}
+
+TEST(ValueRange, OfAnAddressChosenIsThatOfTheSideThatIsChosen) {
+  const auto is_null = [](const std::string& body, const ParameterRoles& roles) {
+    const ptx::MutableText text =
+        small_program("ld.param.u64 %rd1, [a]; cvta.to.global.u64 %rd2, %rd1; add.s64 %rd4, %rd2, %rd3; " +
+                      body + " setp.eq.s64 %p2, %rd5, 0; or.pred %p4, %p2, %p3; not.pred %p5, %p4;");
+    const ptx::Function& f = text.module().functions[0];
+    ValueRanges ranges(f, roles);
+    const size_t last = f.body.size() - 2;
+    return std::pair{ranges.result(f.body[last - 2]), ranges.result(f.body[last - 1])};
+  };
+  ParameterRoles place, null;
+  place.places = {0}, null.nulls = {0};
+  const ValueRange never{0, 0}, always{1, 1}, either{0, 1};
+  const std::string kept = "setp.eq.s64 %p1, %rd1, 0; selp.b64 %rd5, 0, %rd4, %p1;",
+                    swapped = "setp.eq.s64 %p1, %rd1, 0; selp.b64 %rd5, %rd4, 0, %p1;";
+  EXPECT_EQ(is_null(kept, place), std::pair(never, either));
+  EXPECT_EQ(is_null(kept, null), std::pair(always, always)) << "with whatever it is or'ed, it holds";
+  EXPECT_EQ(is_null(kept, {}), std::pair(either, either));
+  EXPECT_EQ(is_null(swapped, place), std::pair(always, always));
+  EXPECT_EQ(is_null(swapped, null), std::pair(either, either)) << "null moved by an offset may be anything";
+  EXPECT_EQ(is_null("selp.b64 %rd5, %rd4, 0, %p1;", place), std::pair(either, either));
+  EXPECT_EQ(is_null("selp.b64 %rd5, %rd4, %rd2, %p1;", place), std::pair(never, either)) << "places both";
 }
 
 TEST(ValueRange, OfThreadsEndsWhereTheBlockDoes) {

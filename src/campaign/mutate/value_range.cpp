@@ -106,8 +106,10 @@ ValueRange right_shifted(Type type, const ValueRange& a, const ValueRange& by) {
 /// Of and, or, xor.
 ValueRange masked(Operation operation, const ValueRange& a, const ValueRange& b) {
   const bool natural = a.low >= 0 && b.low >= 0;
-  if (operation != Operation::and_)
-    return natural ? ValueRange{0, all_ones_above(std::max(a.high, b.high))} : kAnything;
+  if (operation != Operation::and_) {
+    const int64_t low = operation == Operation::or_ ? std::max(a.low, b.low) : 0;  // no bit of either is lost
+    return natural ? ValueRange{low, all_ones_above(std::max(a.high, b.high))} : kAnything;
+  }
   if (natural) return {0, std::min(a.high, b.high)};
   return a.low >= 0 ? ValueRange{0, a.high} : b.low >= 0 ? ValueRange{0, b.high} : kAnything;
 }
@@ -124,7 +126,7 @@ ValueRange combined(const Form& form, Type type, const std::vector<ValueRange>& 
     case Operation::cvt:
       return fitting(x[0].low, x[0].high, bits);
     case Operation::selp:
-      return united(x[0], x[1]);
+      return x[2].single() ? x[x[2].low != 0 ? 0 : 1] : united(x[0], x[1]);
     case Operation::shr:
       if (ptx::is_unsigned(form.type()) && !natural && x[1].low < 0) return kAnything;
       return right_shifted(form.type(), x[0], x[1]);
@@ -247,9 +249,14 @@ bool ValueRanges::is_place(int32_t reg, int depth) {
     case Operation::ld:
       return roles_.places.contains(in.operands[1].parameter);
     case Operation::mov:
+    case Operation::cvta:
       return is(1);
     case Operation::add:
       return is(1) != is(2);
+    case Operation::selp: {
+      const ValueRange p = operand(in.operands[3]);
+      return p.single() ? is(p.low != 0 ? 1 : 2) : is(1) && is(2);
+    }
     default:
       return false;
   }
