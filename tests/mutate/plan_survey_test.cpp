@@ -96,11 +96,36 @@ TEST(PlanSurvey, MeetsLaunchesOfManyBlocks) {
   }
 }
 
-TEST(PlanSurvey, OfManyWidthsOrSlotsSaysNothingOfThem) {
-  for (const char* name : {"hgrn.fused_recurrent", "gsa.chunk"}) {
-    const PlanSurvey survey(find_kernel(name), {Direction::forward}, 2);
-    EXPECT_GT(survey.plans(), 10) << name;
-    EXPECT_FALSE(survey.has_every_width()) << name;
+TEST(PlanSurvey, OfManyWidthsSaysNothingOfThem) {
+  const PlanSurvey survey(find_kernel("hgrn.fused_recurrent"), {Direction::forward}, 2);
+  EXPECT_GT(survey.plans(), 10);
+  EXPECT_FALSE(survey.has_every_width());
+}
+
+TEST(PlanSurvey, KnowsWhichSlotsLaunchAnEntry) {
+  const Kernel& kernel = find_kernel("gsa.chunk");
+  const PlanSurvey survey(kernel, {Direction::forward}, 2);
+  EXPECT_TRUE(survey.has_every_width());
+  Case c;
+  c.kernel = kernel.name, c.T = 3, c.K = 16, c.V = 24, c.M = 80, c.decay = "none";
+  std::tie(c.dtype, c.gate_dtype) = format_pairs(kernel).front();
+  const ResolvedCase resolved = resolve(c, find_operator(kernel.operator_name));
+  const struct {
+    const char* entry;
+    int64_t least;
+  } rows[] = {{"gsa_softmax", 65}, {"gsa_chunk_readout", 1}};
+  for (const auto& row : rows) {
+    int met = 0;
+    for (const Launch& launch : program_of(kernel, resolved, draw_inputs(resolved)).launches) {
+      if (launch.function != row.entry) continue;
+      const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
+      const int32_t at = position_of(launch, Argument(int32_t{80}));
+      ASSERT_TRUE(roles.least.contains(at)) << row.entry;
+      EXPECT_EQ(roles.least.at(at), row.least) << row.entry << ": 64 slots or fewer are one block's";
+      EXPECT_EQ(roles.most.at(at), 128) << row.entry;
+      ++met;
+    }
+    EXPECT_EQ(met, 1) << row.entry;
   }
 }
 

@@ -131,7 +131,8 @@ PlanSurvey::PlanSurvey(const Kernel& kernel, const std::vector<Direction>& direc
         bases.push_back(c);
       }
   const auto pairs = widths(kernel.limits, op);
-  has_every_width_ = !takes_too_many(kernel.limits) && !uses_axis(op, "M");
+  const int64_t slots = uses_axis(op, "M") ? kernel.limits.max_M : 0;
+  has_every_width_ = !takes_too_many(kernel.limits) && slots <= static_cast<int64_t>(pairs.size());
   const bool by_heads = depends_on_heads(kernel, op, directions);
   std::mutex mutex;
   const auto see = [&](const Case& c) {
@@ -146,7 +147,7 @@ PlanSurvey::PlanSurvey(const Kernel& kernel, const std::vector<Direction>& direc
     for (size_t b = 0; b < bases.size(); ++b) {
       Case c = bases[b];
       c.K = pairs[at].first, c.V = pairs[at].second;
-      c.M = uses_axis(op, "M") ? std::min<int64_t>(16 + i, kernel.limits.max_M) : 0;
+      c.M = slots > 0 ? 1 + i % slots : 0;  // each beside several pairs of widths
       // Turns run through the choices in another order for each pair of widths.
       const uint64_t turn = static_cast<uint64_t>(i) * 37 + b * 11;
       vary(c, kernel.limits, op, turn % kTurns);

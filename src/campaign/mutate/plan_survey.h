@@ -19,7 +19,7 @@ class PlanSurvey {
   PlanSurvey(const Kernel&, const std::vector<Direction>&, int threads);
 
   int64_t plans() const { return plans_; }
-  /// False where there are slots, or too many widths.
+  /// False where there are too many widths. Of slots every number is among them, each beside several widths.
   bool has_every_width() const { return has_every_width_; }
   /// Null where no plan launches it.
   const SeenArguments* arguments(const std::string& module, const std::string& function) const;
