@@ -74,16 +74,16 @@ struct MutateCommand {
     const Kernel* const kernel = is_file ? nullptr : &own.kernel();
     if (is_file && !again.empty())
       throw BadInput(own.name() + ": --again is of kernels, not of launch files");
-    if (!again.empty() && !read_again()) {
-      fmt::print(stderr, "assay: --again {}: none survived in it, so nothing is left to try\n", again);
-      return 0;
-    }
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
     options.machine.arch = arch;
     if (!time.empty()) options.time_s = parse_duration(time);
     if (!direction.empty() && direction_of(direction) != Direction::both)
       options.directions = {direction_of(direction)};
     if (fail_under < 0 || fail_under > 100) throw BadInput("--fail-under: write a percentage, 0 to 100");
+    if (!again.empty() && !read_again()) {
+      fmt::print(stderr, "assay: --again {}: none survived in it, so nothing is left to try\n", again);
+      return 0;
+    }
     if (!json.empty() && json != "-") {
       require_writable(json);
       require_replaceable(json, "mutation");

@@ -281,6 +281,17 @@ TEST(BadInput, MutantsThatWereAllKilledLeaveNothingToTryAgain) {
   const Ran ran = run_assay("mutate gla.chunk --again killed.json", here);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.err, "assay: --again killed.json: none survived in it, so nothing is left to try\n");
+  const struct {
+    const char *option, *words;
+  } rows[] = {{"--arch sm_99", "sm_99"},
+              {"--direction up", "up"},
+              {"--fail-under 101", "--fail-under"},
+              {"--time 5x", "5x"}};
+  for (const auto& row : rows) {
+    const Ran wrong = run_assay(std::string("mutate gla.chunk --again killed.json ") + row.option, here);
+    EXPECT_EQ(wrong.status, 2) << row.option << ": read although nothing is left to try";
+    EXPECT_NE(wrong.err.find(row.words), std::string::npos) << wrong.err;
+  }
 }
 
 }  // namespace bad_input_test
