@@ -121,5 +121,51 @@ TEST(MutationCases, DrawnOnesAreDecidedByTheSeed) {
   EXPECT_GE(tokens(1).size(), 8u);
 }
 
+/// Of gsa.chunk without a gate, in bf16: the sizes differ, what decides the modules does not.
+class SearchedSizes : public testing::Test {
+ protected:
+  SearchedSizes() {
+    like_.case_.kernel = kernel_.name, like_.case_.without = {"g"}, like_.case_.decay = "none";
+    like_.case_.T = 3, like_.case_.K = like_.case_.V = like_.case_.M = 16, like_.row = 7;
+  }
+  std::vector<Case> found(uint64_t seed, const std::function<bool(const Program&)>& wanted) const {
+    std::vector<Case> cases;
+    for (uint64_t i = 0; i < 120; ++i)
+      if (const auto drawn = with_searched_sizes(like_, kernel_, seed, i, wanted)) {
+        EXPECT_EQ(drawn->row, 7u);
+        cases.push_back(drawn->case_);
+      }
+    return cases;
+  }
+  const Kernel& kernel_ = find_kernel("gsa.chunk");
+  MutationCase like_;
+};
+
+TEST_F(SearchedSizes, AreAcceptedAndEndInEveryWay) {
+  const std::vector<Case> cases = found(1, [](const Program&) { return true; });
+  ASSERT_GT(cases.size(), 40u);
+  bool whole = false, odd = false, beside = false, many = false, few = false, packed = false;
+  for (const Case& c : cases) {
+    EXPECT_NO_THROW(accepted(c, kernel_)) << token_of(c);
+    EXPECT_EQ(c.without, like_.case_.without);
+    EXPECT_EQ(c.dtype, like_.case_.dtype);
+    whole |= c.K % 8 == 0 && c.V % 8 == 0, odd |= c.V % 8 == 5, beside |= c.V % 8 == 6;
+    many |= c.H > 132, few |= c.M < 16, packed |= !c.cu_seqlens.empty();
+  }
+  EXPECT_TRUE(whole && odd && beside && many && few && packed);
+  EXPECT_EQ(cases, found(1, [](const Program&) { return true; }));
+  EXPECT_NE(cases, found(2, [](const Program&) { return true; }));
+}
+
+TEST_F(SearchedSizes, LaunchWhatIsWanted) {
+  const auto softmax = [](const Program& plan) {
+    return std::any_of(plan.launches.begin(), plan.launches.end(),
+                       [](const Launch& launch) { return launch.function == "gsa_softmax"; });
+  };
+  const std::vector<Case> cases = found(1, softmax);
+  EXPECT_GT(cases.size(), 5u);
+  for (const Case& c : cases) EXPECT_GT(c.M, 64) << token_of(c);
+}
+
 }  // namespace
 }  // namespace assay

@@ -42,5 +42,15 @@ TEST(Reach, AddsOnlyWhatIsNew) {
   EXPECT_EQ(all.add(reach(0)), 0);
 }
 
+TEST(Reach, OfOneFunctionIsAddedOnce) {
+  const std::vector<uint8_t> own{came_to, came_to | saw_true, 0};
+  std::vector<uint8_t> seen{came_to};
+  EXPECT_EQ(new_reach(own, seen), 2);
+  EXPECT_EQ(add_reach(own, seen), 2);
+  EXPECT_EQ(seen, own);
+  EXPECT_EQ(new_reach(own, seen), 0);
+  EXPECT_EQ(new_reach({came_to}, seen), 0) << "a shorter one";
+}
+
 }  // namespace
 }  // namespace assay

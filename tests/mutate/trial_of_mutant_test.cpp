@@ -22,11 +22,11 @@ class TrialOfMutant : public ::testing::Test {
     function_ = cases_[0].reach.executed.begin()->first.second;
   }
 
-  MutantResult result(const ptx::Mutation& mutation) {
-    constexpr uint64_t kWork =
-        20'000'000;  // some twenty rounds of other values: what shows in none is rounded away
+  /// Some twenty rounds of other values: what shows in none is rounded away.
+  static constexpr uint64_t kWork = 20'000'000;
+  MutantResult result(const ptx::Mutation& mutation, uint64_t work = kWork) {
     return *try_mutant(
-        {subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, nullptr, kWork},
+        {subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, nullptr, work},
         source_);
   }
   /// Outcomes of the executed instructions of one opcode, changed in one way.
@@ -95,17 +95,24 @@ TEST_F(TrialOfMutant, OnlyARoundingChangedMayBeRoundedAway) {
     EXPECT_EQ(m.reason.find("rounds away"), std::string::npos) << m.id;
 }
 
-TEST_F(TrialOfMutant, WhatNoCaseReachesSaysSo) {
-  for (const ptx::Mutation& m : module_.program->mutations(function_))
-    if (!cases_[0].reach.has(module_.name, function_, m.instruction) && m.change->name == "add-to-sub") {
-      const Mutant mutant = result(m).mutant;
-      if (mutant.outcome == MutantOutcome::equivalent) continue;
-      EXPECT_EQ(mutant.outcome, MutantOutcome::survived);
-      EXPECT_TRUE(mutant.reason.starts_with("no case comes to this instruction: never this way at kernels/"))
-          << mutant.reason;
-      EXPECT_EQ(mutant.reached_by, 0);
-      return;
-    }
+TEST_F(TrialOfMutant, WhatNoCaseReachesIsSearchedFor) {
+  int searched = 0;
+  for (const ptx::Mutation& m : module_.program->mutations(function_)) {
+    if (cases_[0].reach.has(module_.name, function_, m.instruction) || m.change->name != "add-to-sub")
+      continue;
+    const Mutant mutant = result(m, 0).mutant;
+    EXPECT_EQ(mutant.reached_by, 0);
+    if (mutant.outcome == MutantOutcome::equivalent) continue;
+    EXPECT_EQ(mutant.outcome, MutantOutcome::survived) << "no work is left for a search";
+    EXPECT_TRUE(mutant.reason.starts_with("no case comes to this instruction: never this way at kernels/"))
+        << mutant.reason;
+    const Mutant found = result(m).mutant;
+    EXPECT_EQ(found.outcome, MutantOutcome::killed) << found.reason;
+    EXPECT_NE(found.token.find("/s"), found.token.npos) << found.token;
+    EXPECT_EQ(found.reached_by, 0) << "of the cases that all mutants are tried on";
+    if (++searched == 3) return;
+  }
+  EXPECT_GT(searched, 0);
 }
 
 TEST_F(TrialOfMutant, WhatTheMachineRefusesIsNotBorn) {
@@ -141,6 +148,43 @@ TEST_F(TrialOfMutant, IsGivenUpBeforeTheNextRun) {
   EXPECT_FALSE(tried(2));
   EXPECT_EQ(asked, 3) << "the two cases have shown nothing: it is asked again before the checks";
   EXPECT_TRUE(tried(1'000'000));
+}
+
+/// A barrier that lanes need only where there are more than 32 value channels: eleven cheaper cases run it,
+/// the checks see it in the one that shows more of the function.
+TEST(TrialUnderChecks, ComesToTheCaseThatShowsMost) {
+  const Kernel& kernel = find_kernel("gsa.chunk");
+  std::vector<CleanCase> cases;
+  std::vector<size_t> cheap, all;
+  for (const int64_t T : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 66}) {
+    Case c;
+    c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
+    c.T = T, c.K = 8, c.V = T == 66 ? 64 : 8, c.M = 16;
+    if (T < 66) cheap.push_back(cases.size());
+    all.push_back(cases.size());
+    cases.push_back(make_clean_case({c, all.back()}, kernel, one_thread(), 0));
+  }
+  const Module& module = cases[0].plan.modules[0];
+  const MutatedModule mutated{module.name, module.path, module.ptx,
+                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
+  const SourceText source(kernel.name);
+  const auto tried = [&](const ptx::Mutation& m, const std::vector<size_t>& order) {
+    return try_mutant({kernel, cases, mutated, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
+        ->mutant;
+  };
+  int seen = 0;
+  for (const auto& [where, flags] : cases[0].reach.executed) {
+    for (const ptx::Mutation& m : mutated.program->mutations(where.second)) {
+      if (m.change->name != "drop-barrier" || !cases[0].reach.has(module.name, m.function, m.instruction))
+        continue;
+      if (!mutated.program->original(m).starts_with("bar.warp") ||
+          tried(m, cheap).outcome == MutantOutcome::killed)
+        continue;
+      const Mutant mutant = tried(m, all);
+      seen += mutant.outcome == MutantOutcome::killed && mutant.reason.starts_with("check/warp-race");
+    }
+  }
+  EXPECT_GT(seen, 0);
 }
 
 TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {

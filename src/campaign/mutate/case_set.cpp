@@ -287,6 +287,73 @@ std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<Di
   return collector.cases;
 }
 
+Case with_other_values(const Case& c, const Kernel& kernel, uint64_t round) {
+  constexpr int64_t kTokens = 600, kWidth = 64;
+  Case other = c;
+  other.seed += 1000 * round;
+  if (round % 2 == 0 || !c.cu_seqlens.empty()) return other;
+  const KernelLimits& limits = kernel.limits;
+  other.T = std::max(c.T, kTokens);
+  if (c.K > 1) other.K = std::clamp(kWidth, c.K, std::max(c.K, limits.max_K));
+  if (c.V > 1) other.V = std::clamp(kWidth, c.V, std::max(c.V, limits.max_V));
+  other.overrides.clear(), other.layout.clear();
+  return other;
+}
+
+namespace {
+
+/// At a multiple of 8, at most 2 off one, or anywhere from 1 to `most`.
+int64_t searched_width(const RandomStream& random, int64_t most, int64_t manner, const Coordinates& at) {
+  if (manner == 2) return 1 + random.below(most, at, 0);
+  const int64_t blocks = 8 * (1 + random.below(std::max<int64_t>(most / 8, 1), at, 1));
+  return std::clamp<int64_t>(blocks + (manner == 0 ? 0 : random.below(5, at, 2) - 2), 1, most);
+}
+
+}  // namespace
+
+std::optional<MutationCase> with_searched_sizes(const MutationCase& like, const Kernel& kernel, uint64_t seed,
+                                                uint64_t index,
+                                                const std::function<bool(const Program&)>& wanted) {
+  static constexpr int64_t kTokens[] = {1, 2, 15, 16, 17, 31, 33, 47, 49, 63, 64, 65, 79, 127, 128, 130};
+  static constexpr int64_t kFewTokens[] = {1, 2, 15, 16, 17};
+  constexpr int64_t kManyHeads = 160;
+  constexpr double kMost = kMostWork / 2, kMostOfMany = 2 * kMostWork;
+  const RandomStream random(seed, "searched sizes");
+  const auto below = [&](int64_t n, int64_t lane) {
+    return random.below(n, {static_cast<int64_t>(index), 0, 0, lane});
+  };
+  const bool many = below(6, 0) == 0;
+  const int64_t manner = below(3, 1);
+  const auto width = [&](int64_t lane) {  // narrow ones oftener: they cost less
+    return searched_width(random, (many ? 64 : kWidest) >> below(3, lane), manner,
+                          {static_cast<int64_t>(index), 1, 0, lane});
+  };
+  Case c = like.case_;
+  c.layout.clear(), c.overrides.clear(), c.cu_seqlens.clear();
+  c.T = many ? kFewTokens[below(std::size(kFewTokens), 2)] : kTokens[below(std::size(kTokens), 2)];
+  c.B = 1, c.H = many ? kManyHeads >> below(2, 3) : 1 + below(3, 3) / 2,
+  c.HV = many ? c.H : c.H * (1 + below(2, 4));
+  c.K = width(5), c.V = width(6), c.M = width(7);
+  c.values = below(2, 8) == 0 ? "exact" : "normal", c.decay = "logsigmoid";
+  c.initial_state = c.final_state_gradient = false;
+  if (below(2, 9) == 0) with_states(c);
+  if (!many && below(4, 10) == 0) c.cu_seqlens = {0, c.T / 3, c.T / 3, c.T};
+  c.seed = 1 + index;
+  const Operator& op = find_operator(kernel.operator_name);
+  const int64_t slots = c.M;
+  fit(c, kernel, op);
+  if (has_slots(op)) c.M = std::min(slots, kernel.limits.max_M);
+  if (estimated_cost(c) > (many ? kMostOfMany : kMost)) return std::nullopt;
+  try {
+    const ResolvedCase resolved = resolve(c, op);
+    if (!wanted(program_of(kernel, resolved, inputs_without_values(resolved)))) return std::nullopt;
+  } catch (const BadInput&) {
+    return std::nullopt;
+  }
+  if (!make_acceptable(c, kernel)) return std::nullopt;
+  return MutationCase{c, like.row};
+}
+
 std::vector<MutationCase> in_other_formats(const MutationCase& own, const Kernel& kernel) {
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, own.row};
   std::erase(collector.formats, std::pair{own.case_.dtype, own.case_.gate_dtype});

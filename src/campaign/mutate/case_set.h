@@ -2,6 +2,8 @@
 // of its code runs (full, partial and several chunks; widths in and out of step with vectors; packed and
 // empty sequences; states and their gradients; extreme decays; values whose results are exact).
 #pragma once
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +41,17 @@ std::vector<MutationCase> costly_cases(const Kernel&, const std::vector<Directio
 /// vectors and counts end in every way. Decided by `seed`.
 std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<Direction>& directions, int count,
                                       uint64_t seed, size_t first_row);
+
+/// The case with other values; every second time larger too: a last bit that one sum hides, one of a hundred
+/// thousand shows.
+Case with_other_values(const Case&, const Kernel&, uint64_t round);
+
+/// Another case whose plan is `wanted`, of number `index` in an endless series that `seed` decides: sizes at
+/// multiples of 8, around them or anywhere, now and then more heads than a GPU has multiprocessors. What else
+/// decides modules is as in `like`. Nothing where that one is too dear, not taken or not wanted.
+std::optional<MutationCase> with_searched_sizes(const MutationCase& like, const Kernel&, uint64_t seed,
+                                                uint64_t index,
+                                                const std::function<bool(const Program&)>& wanted);
 
 /// The same case in the kernel's other pairs of formats, where it takes them.
 std::vector<MutationCase> in_other_formats(const MutationCase&, const Kernel&);

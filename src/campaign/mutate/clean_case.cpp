@@ -43,6 +43,28 @@ Verification judged(const CleanCase& clean, const Kernel& kernel, const Outcome&
   return v;
 }
 
+std::optional<CleanCase> unjudged_case(const MutationCase& source, const Kernel& kernel,
+                                       const vm::MachineOptions& options) {
+  const ResolvedCase c = resolve_unchecked(source.case_, find_operator(kernel.operator_name));
+  if (kernel.refuses && !kernel.refuses(c).empty()) return std::nullopt;
+  CleanCase clean;
+  clean.case_ = source.case_, clean.row = source.row;
+  clean.token = token_of(source.case_);
+  clean.inputs = draw_inputs(c);
+  clean.plan = program_of(kernel, c, clean.inputs);
+  clean.outcome = vm::run(clean.plan, clean.inputs, options);
+  clean.reach.longest_warp = clean.outcome.lane_instructions;
+  return clean;
+}
+
+bool same_bits(const Outcome& one, const Outcome& other) {
+  if (one.trap.has_value() != other.trap.has_value()) return false;
+  return std::all_of(one.outputs.begin(), one.outputs.end(), [&](const auto& output) {
+    const auto found = other.outputs.find(output.first);
+    return found != other.outputs.end() && differing_elements(output.second, found->second) == 0;
+  });
+}
+
 CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, const vm::MachineOptions& options,
                           uint64_t most_for_properties) {
   CleanCase clean;

@@ -1,5 +1,6 @@
 // A case with all that mutants share: inputs, plan, the kernel's own bits, the reference. Made once.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct CleanCase {
 /// What the outcome's bits say against the reference: verdict and cause, nothing explained. Of the outputs
 /// those whose bits are not `known` already to pass; null: all.
 Verification judged(const CleanCase&, const Kernel&, const Outcome&, const Outcome* known);
+
+/// Inputs, plan and the kernel's own run alone; nothing where the kernel refuses the case.
+std::optional<CleanCase> unjudged_case(const MutationCase&, const Kernel&, const vm::MachineOptions&);
+
+/// Both trap, or neither does and no output of the first differs in the second.
+bool same_bits(const Outcome&, const Outcome&);
 
 /// Runs the kernel on one thread. Up to `most_for_properties` lane instructions also checks all properties
 /// that compare two runs.

@@ -59,16 +59,23 @@ bool Reach::has(const std::string& module, int32_t function, int32_t instruction
   return found != executed.end() && (found->second[static_cast<size_t>(instruction)] & came_to);
 }
 
+int64_t new_reach(const std::vector<uint8_t>& own, const std::vector<uint8_t>& seen) {
+  int64_t gained = 0;
+  for (size_t i = 0; i < own.size(); ++i)
+    gained += std::popcount(static_cast<unsigned>(own[i] & ~(i < seen.size() ? seen[i] : 0)));
+  return gained;
+}
+
+int64_t add_reach(const std::vector<uint8_t>& own, std::vector<uint8_t>& seen) {
+  const int64_t gained = new_reach(own, seen);
+  seen.resize(std::max(seen.size(), own.size()));
+  for (size_t i = 0; i < own.size(); ++i) seen[i] |= own[i];
+  return gained;
+}
+
 int64_t Reach::add(const Reach& other) {
   int64_t gained = 0;
-  for (const auto& [where, flags] : other.executed) {
-    auto& own = executed[where];
-    own.resize(flags.size());
-    for (size_t i = 0; i < flags.size(); ++i) {
-      gained += std::popcount(static_cast<unsigned>(flags[i] & ~own[i]));
-      own[i] |= flags[i];
-    }
-  }
+  for (const auto& [where, flags] : other.executed) gained += add_reach(flags, executed[where]);
   return gained;
 }
 

@@ -22,6 +22,10 @@ enum ReachBit : uint8_t {
   saw_any_order = saw_less | saw_equal | saw_greater,
 };
 
+/// Of one function: how many bits `own` has that are new to `seen`; `seen` with them.
+int64_t new_reach(const std::vector<uint8_t>& own, const std::vector<uint8_t>& seen);
+int64_t add_reach(const std::vector<uint8_t>& own, std::vector<uint8_t>& seen);
+
 struct Reach {
   /// By module name and function: ReachBits for each instruction.
   std::map<std::pair<std::string, int32_t>, std::vector<uint8_t>> executed;

@@ -7,6 +7,7 @@
 
 #include "kernels/mutant.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/fnv.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/launch.h"
 #include "src/campaign/mutate/equivalence.h"
@@ -26,11 +27,15 @@ namespace {
 /// many lane instructions.
 constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
 constexpr uint64_t kCheapChecks = 3'000'000;
+/// And so many more, which show what those do not.
+constexpr size_t kTellingCheckedCases = 3;
 /// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
 /// Source lines that a survivor's reason names.
 constexpr size_t kPlaces = 2;
 constexpr uint64_t kOtherSeeds = 120;
+/// Cases of other sizes that a mutant is tried on which nothing showed: drawn, judged and checked at most.
+constexpr uint64_t kSearched = 400, kJudgedOfSearched = 6, kCheckedOfSearched = 24;
 /// Cases that must go another way, at least and at most, before ways are called the same.
 constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
 
@@ -80,6 +85,7 @@ class Attempt {
     if (shown_by_checks() || shown_by_properties()) return;
     if (m.token.empty()) m.reason = how_far();
     if (m.token.empty() && !changing_.empty() && shown_by_other_values()) return;
+    if (m.token.empty() && shown_by_other_sizes()) return;
     if (m.token.empty())
       if (const std::string why = only_another_way(); !why.empty()) {
         m.reason = why;
@@ -162,37 +168,11 @@ class Attempt {
   }
 
   /// Does any output's bit depend on the mutation, on this case? Both runs' lane instructions go to `work`.
-  bool bits_change(const Case& c, uint64_t& work) const {
+  bool bits_change(const CleanCase& clean, uint64_t& work) const {
     go_on();
-    const ResolvedCase resolved = resolve_unchecked(c, find_operator(trial_.kernel.operator_name));
-    if (trial_.kernel.refuses && !trial_.kernel.refuses(resolved).empty()) return false;
-    CleanCase clean;
-    clean.inputs = draw_inputs(resolved);
-    clean.plan = program_of(trial_.kernel, resolved, clean.inputs);
-    clean.outcome = vm::run(clean.plan, clean.inputs, trial_.machine);
-    clean.reach.longest_warp = clean.outcome.lane_instructions;
     const Outcome changed = vm::run(changed_plan(clean), clean.inputs, machine(clean));
     work += clean.outcome.lane_instructions + changed.lane_instructions;
-    if (changed.trap.has_value() != clean.outcome.trap.has_value()) return true;
-    return std::any_of(clean.outcome.outputs.begin(), clean.outcome.outputs.end(), [&](const auto& output) {
-      const auto other = changed.outputs.find(output.first);
-      return other == changed.outputs.end() || differing_elements(output.second, other->second) > 0;
-    });
-  }
-
-  /// The case with other values; every second time larger too: a last bit that one sum hides, one of a
-  /// hundred thousand shows.
-  Case with_other_values(const Case& c, uint64_t round) const {
-    constexpr int64_t kTokens = 600, kWidth = 64;
-    Case other = c;
-    other.seed += 1000 * round;
-    if (round % 2 == 0 || !c.cu_seqlens.empty()) return other;
-    const KernelLimits& limits = trial_.kernel.limits;
-    other.T = std::max(c.T, kTokens);
-    if (c.K > 1) other.K = std::clamp(kWidth, c.K, std::max(c.K, limits.max_K));
-    if (c.V > 1) other.V = std::clamp(kWidth, c.V, std::max(c.V, limits.max_V));
-    other.overrides.clear(), other.layout.clear();
-    return other;
+    return !same_bits(clean.outcome, changed);
   }
 
   /// A changed result that no output shows, in the same cases with other values: what one rounding hides,
@@ -202,10 +182,12 @@ class Attempt {
     for (uint64_t round = 1; round <= kOtherSeeds; ++round)
       for (const size_t at : changing_) {
         if (work > trial_.other_work) return false;
-        const MutationCase other{with_other_values(trial_.cases[at].case_, round), trial_.cases[at].row};
+        const MutationCase other{with_other_values(trial_.cases[at].case_, trial_.kernel, round),
+                                 trial_.cases[at].row};
         ++more_cases_;
         try {
-          if (!bits_change(other.case_, work)) continue;
+          const auto own = unjudged_case(other, trial_.kernel, trial_.machine);
+          if (!own || !bits_change(*own, work)) continue;
         } catch (const BadInput&) {
           continue;  // the larger case is outside what the kernel takes: that says nothing of the mutant
         }
@@ -216,6 +198,48 @@ class Attempt {
         if (seen == Seen::bits) return false;
       }
     return false;
+  }
+
+  bool launches_own(const Program& plan) const {
+    const ptx::Function& own = own_function();
+    return std::any_of(plan.launches.begin(), plan.launches.end(), [&](const Launch& launch) {
+      return launch.module == trial_.module.name && (!own.entry || launch.function == own.name);
+    });
+  }
+
+  /// Cases of sizes drawn for this mutant alone, otherwise like those that launch its function: where they
+  /// come to its instruction they are held against the kernel's own bits, the cheap ones are checked.
+  bool shown_by_other_sizes() {
+    std::vector<MutationCase> alike;
+    for (const CleanCase& clean : trial_.cases)
+      if (launches_own(clean.plan)) alike.push_back({clean.case_, clean.row});
+    uint64_t work = 0, judged = 0, checked = 0;
+    for (uint64_t i = 0; i < kSearched && work / 2 < trial_.other_work && judged < kJudgedOfSearched; ++i) {
+      if (alike.empty()) break;
+      const auto drawn =
+          with_searched_sizes(alike[i * 7919 % alike.size()], trial_.kernel, fnv1a(result_.mutant.id), i,
+                              [&](const Program& plan) { return launches_own(plan); });
+      const auto own = drawn ? unjudged_case(*drawn, trial_.kernel, trial_.machine) : std::nullopt;
+      if (!own || !is_reached_in(*own, work)) continue;
+      ++more_cases_;
+      if (bits_change(*own, work)) {
+        ++judged;
+        const CleanCase clean = make_clean_case(*drawn, trial_.kernel, trial_.machine, 0);
+        if (clean.fault.empty() && look(clean) == Seen::fault) return true;
+      } else if (own->outcome.lane_instructions >= kLeastChecked &&
+                 own->outcome.lane_instructions < kCheapChecks && checked++ < kCheckedOfSearched) {
+        if (shown_by_checks_of(*own)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Where no case of the set comes to the instruction, does this one? Else it is taken for granted.
+  bool is_reached_in(const CleanCase& own, uint64_t& work) const {
+    if (!reaching_.empty()) return true;
+    work += own.outcome.lane_instructions;
+    return reach_of(own.plan, own.inputs, trial_.machine)
+        .has(trial_.module.name, trial_.mutation.function, trial_.mutation.instruction);
   }
 
   /// Those where the bits differ first, then those that cost least.
@@ -229,23 +253,51 @@ class Attempt {
     return chosen;
   }
 
-  bool shown_by_checks() {
-    size_t runs = 0;
+  /// The cheap ones, then those that show most of the function that the ones before them do not.
+  std::vector<size_t> cases_to_check() const {
+    std::vector<size_t> chosen, others;
     uint64_t work = 0;
     for (const size_t at : small_cases()) {
-      const CleanCase& clean = trial_.cases[at];
-      if (clean.outcome.lane_instructions < kLeastChecked || clean.outcome.lane_instructions > kMostChecked)
-        continue;
-      work += clean.outcome.lane_instructions;
-      if (runs >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases)) break;
-      ++runs;
-      go_on();
-      Verification v;
-      v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
-      decide(v);
-      if (v.verdict == Verdict::finding) return killed(clean, v.cause);
+      const uint64_t cost = trial_.cases[at].outcome.lane_instructions;
+      if (cost < kLeastChecked || cost > kMostChecked) continue;
+      work += cost;
+      const bool enough = chosen.size() >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases);
+      (enough ? others : chosen).push_back(at);
     }
-    return false;
+    const auto own_reach = [&](size_t at) -> const std::vector<uint8_t>& {
+      return trial_.cases[at].reach.executed.at({trial_.module.name, trial_.mutation.function});
+    };
+    std::vector<uint8_t> seen;
+    for (const size_t at : chosen) add_reach(own_reach(at), seen);
+    for (size_t more = 0; more < kTellingCheckedCases && !others.empty(); ++more) {
+      const auto adds_less = [&](size_t a, size_t b) {
+        return new_reach(own_reach(a), seen) < new_reach(own_reach(b), seen);
+      };
+      const auto best = std::max_element(others.begin(), others.end(), adds_less);
+      if (add_reach(own_reach(*best), seen) == 0) break;
+      chosen.push_back(*best);
+      others.erase(best);
+    }
+    return chosen;
+  }
+
+  bool shown_by_checks() {
+    const std::vector<size_t> chosen = cases_to_check();
+    return std::any_of(chosen.begin(), chosen.end(),
+                       [&](size_t at) { return shown_by_checks_of(trial_.cases[at]); });
+  }
+
+  Verification checked(const CleanCase& clean, const Program& plan) const {
+    go_on();
+    Verification v;
+    v.checks = vm::run_checked(plan, clean.inputs, machine(clean), {}, &v.trap);
+    decide(v);
+    return v;
+  }
+  bool shown_by_checks_of(const CleanCase& clean) {
+    const Verification v = checked(clean, changed_plan(clean));
+    return v.verdict == Verdict::finding && checked(clean, clean.plan).verdict != Verdict::finding &&
+           killed(clean, v.cause);
   }
 
   bool shown_by_properties() {

@@ -27,7 +27,7 @@ struct MutantTrial {
   /// Asked before every run: true gives the mutant up; null: never.
   std::function<bool()> given_up = nullptr;
   /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other
-  /// sizes.
+  /// sizes; twice as many of those that are searched for.
   uint64_t other_work = 400'000'000;
 };
 
