@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+
 #include "tests/mutate/subject.h"
 
 namespace assay {
@@ -34,6 +38,31 @@ TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
   EXPECT_TRUE(differs);
   EXPECT_TRUE(rounded) << "what is rounded after the instruction is its result";
   EXPECT_TRUE(stores) << "a store leaves nothing in registers";
+}
+
+/// Of a module that is launched by several entries, each read alone: the same text gives the same results.
+TEST(Infection, SeesTheInstructionWhicheverEntryComesLast) {
+  Case c;
+  c.kernel = "gsa.chunk", c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
+  c.T = 3, c.K = 8, c.V = 8, c.M = 80;
+  const CleanCase clean = make_clean_case({c, 0}, find_kernel(c.kernel), one_thread(), 0);
+  std::map<std::string, int> entries;
+  for (const auto& [where, flags] : clean.reach.executed) {
+    ++entries[where.first];
+    const auto module = std::find_if(clean.plan.modules.begin(), clean.plan.modules.end(),
+                                     [&](const Module& each) { return each.name == where.first; });
+    const ptx::MutableText text(module->ptx, module->path);
+    int seen = 0;
+    for (const ptx::Mutation& m : text.mutations(where.second)) {
+      if (m.change->name != "zero-result" || !clean.reach.has(where.first, where.second, m.instruction))
+        continue;
+      EXPECT_EQ(result_changes(clean.plan, clean.plan, clean.inputs, one_thread(), where.first, m), false)
+          << text.name(m);
+      if (++seen == 3) break;
+    }
+    EXPECT_GT(seen, 0) << where.first << " " << where.second;
+  }
+  EXPECT_GT(entries.begin()->second, 2) << "states, the readout, a softmax, outputs";
 }
 
 TEST(Infection, SeesWhetherTheRunGoesAnotherWay) {

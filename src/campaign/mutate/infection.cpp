@@ -68,10 +68,11 @@ ResultTrace results_of(const Program& plan, const TensorMap& inputs, const vm::M
                        const std::string& module, int32_t function, const PlaceOf& place) {
   ResultTrace trace;
   run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
-    const bool here = launch.module == module;
-    trace.function = here ? function : -2;
-    trace.instruction =
-        here ? place(context.code->module->functions[static_cast<size_t>(function)].body.size()) : -2;
+    trace.function = trace.instruction = -2;
+    if (launch.module != module) return;
+    // Of a module only what the launched entry calls is read: of another entry there is no body.
+    const size_t count = context.code->module->functions[static_cast<size_t>(function)].body.size();
+    if (count > 0) trace.function = function, trace.instruction = place(count);
   });
   return trace;
 }
