@@ -1,5 +1,7 @@
 // The layouts of the chunked kernels with decays per key channel, for a case.
 #pragma once
+#include <string>
+
 #include "kernels/channel/chunk_layout.h"
 #include "kernels/device/format_sizes.h"
 #include "kernels/kernel.h"
@@ -56,6 +58,11 @@ inline int scan_columns(const ResolvedCase& c, const CaseLayout& layout) {
   if (!(widths & 64)) return 32;
   const bool idle = layout.sizes.V > 32 && layout.scan_blocks(64) < multiprocessors;
   return (widths & 32) && idle ? 32 : 64;
+}
+
+/// What the function's name ends with that makes the case's outputs, or dv.
+inline std::string output_suffix(const ResolvedCase& c) {
+  return c.dtype == Dtype::bf16 && c.sizes.K <= 64 && c.sizes.V <= 64 ? "_64" : "";
 }
 
 }  // namespace assay::channel

@@ -13,6 +13,14 @@
 #define FOR_EACH_SCAN_WIDTH(kernel) kernel(32)
 #endif
 
+// kernel(suffix, blocks, one_block) for each kernel of outputs that modules of this format hold: of any K and
+// V, three blocks on a multiprocessor, and of at most 64, four; with more the compiler spills.
+#if SCAN_WIDTHS(ELEMENT) == 32 + 64
+#define FOR_EACH_OUTPUT_SIZE(kernel) kernel(, 3, false) kernel(_64, 4, true)
+#else
+#define FOR_EACH_OUTPUT_SIZE(kernel) kernel(, 3, false)
+#endif
+
 // States at chunk starts for the output kernel, and the final state. Arguments as in ../gla/chunk.cu.
 #define CHUNK_STATE_KERNEL(operation, columns)                                                             \
   extern "C" __global__ void __launch_bounds__(128, 3) operation##_chunk_state_##columns(                  \

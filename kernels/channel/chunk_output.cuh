@@ -138,7 +138,7 @@ struct OutputTile {
   }
 };
 
-template <class Format, class Pass>
+template <class Format, class Pass, bool one_block>
 struct ChunkOutput {
   using Shared = OutputShared<Format>;
   using Operand = typename Shared::Operand;
@@ -155,8 +155,8 @@ struct ChunkOutput {
   __device__ i64 row_stride() const {
     return ChunkRows<Pass>::stride(i64(shape.heads) * shape.value_channels);
   }
-  __device__ int key_steps() const { return (shape.key_channels + 63) / 64; }
-  __device__ int steps() const { return key_steps() * ((shape.value_channels + 63) / 64); }
+  __device__ int key_steps() const { return one_block ? 1 : (shape.key_channels + 63) / 64; }
+  __device__ int steps() const { return one_block ? 1 : key_steps() * ((shape.value_channels + 63) / 64); }
 
   // Starts loading what step `step` needs: 64 key channels x 64 value channels of the state, key channels
   // first; v with the last of them.
@@ -234,14 +234,15 @@ struct ChunkOutput {
 };
 
 // `u`: the bonus [H, K] of exclusive readouts, else null. `block`: of the chunks' and heads'. `Query`, `Key`:
-// formats of q and k.
-template <class Format, class Gate, class Pass, class Query = Format, class Key = Format>
+// formats of q and k. `one_block`: K and V are at most 64.
+template <class Format, class Gate, class Pass, class Query = Format, class Key = Format,
+          bool one_block = false>
 __device__ __forceinline__ void chunk_output(const typename Query::Bits* q, const typename Key::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
                                              const typename Format::Bits* u, const char* states,
                                              typename Format::Bits* o, const i64* chunks, float scale,
                                              Shape shape, int block = int(blockIdx.x)) {
-  using Output = ChunkOutput<Format, Pass>;
+  using Output = ChunkOutput<Format, Pass, one_block>;
   using Operand = typename Output::Operand;
   extern __shared__ __align__(16) char base[];
 
@@ -267,9 +268,9 @@ __device__ __forceinline__ void chunk_output(const typename Query::Bits* q, cons
             stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
   if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
   Scores<Format, Gate, Pass, Query, Key> scores;
-  scores.run({q + at, k + at, g == nullptr ? nullptr : g + at, u}, stride, live_rows, shared.exchange, shape,
-             warp, lane, [&] {
-               if (OutputShared<Format>::early) output.load_ahead(shared, base);
-             });
+  scores.template run<one_block>({q + at, k + at, g == nullptr ? nullptr : g + at, u}, stride, live_rows,
+                                 shared.exchange, shape, warp, lane, [&] {
+                                   if (OutputShared<Format>::early) output.load_ahead(shared, base);
+                                 });
   output.outputs(scores, shared, base);
 }

@@ -169,8 +169,7 @@ struct Scores {
   DiagonalTile diagonal;
   Accumulator across[3][2];  // [d]: scores with the tile d + 1 before the warp's own
 
-  __device__ void clear() {
-    diagonal.clear();
+  __device__ void clear_across() {
 #pragma unroll
     for (int d = 0; d < 3; ++d) across[d][0].clear(), across[d][1].clear();
   }
@@ -270,16 +269,18 @@ struct Scores {
   }
 
   // All key channels of the warp's tile, whose rows start at `from`, `stride` apart. By all warps of a block
-  // together. `meanwhile`: what is to be started once the first of them are on their way.
-  template <class Meanwhile>
+  // together. `meanwhile`: what is to be started once the first of them are on their way. `one_block`: there
+  // are at most 64, so that scores with other tiles need no registers beside those inside the tile.
+  template <bool one_block = false, class Meanwhile>
   __device__ __forceinline__ void run(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride,
                                       int live_rows, const Exchange<Operand>& exchange, const Shape& shape,
                                       int warp, int lane, Meanwhile meanwhile) {
     Rows<Format, Gate, Query, Key> next;
     if (live_rows > 0) next.load(from, stride, live_rows, 4 * (lane & 3), lane, shape);
     meanwhile();
-    clear();
-    for (int begin = 0; begin < shape.key_groups(); begin += 4) {
+    diagonal.clear();
+    if (!one_block) clear_across();
+    for (int begin = 0; begin < (one_block ? 1 : shape.key_groups()); begin += 4) {
       const int groups = min(4, shape.key_groups() - begin);
       if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
       if (live_rows > 0)
@@ -295,6 +296,7 @@ struct Scores {
               exchange, group, begin + group, warp, lane);
         }
       __syncthreads();
+      if (one_block) clear_across();
       if (live_rows > 0)
 #pragma unroll 1
         for (int group = 0; group < groups; ++group)

@@ -1,7 +1,7 @@
 // gla.chunk, backward, in chunks of 64 tokens on tensor cores, three launches or four: gla_chunk_scans_C (S
 // at chunk starts; D = dL/dS at chunk ends and dinitial_state, last chunk first; C value channels per block),
-// both side by side or one after the other, gla_chunk_values (dv), gla_chunk_keys (dq, dk, dg). Built once
-// per pair of formats:
+// both side by side or one after the other, gla_chunk_values (dv; gla_chunk_values_64 for K, V <= 64),
+// gla_chunk_keys (dq, dk, dg). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv) -DGATE=Bf16|Fp16|Fp32 (g, dg).
 //   q, k, g, dq, dk, dg [token, H, K]; v, do, dv [token, H, V]; g null: no decay (and then dg is null)
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
@@ -21,13 +21,16 @@ using Kept = StateOf<Element>::Type;
 #define SCAN_KERNEL(columns) CHUNK_SCAN_KERNEL(gla, Backward, columns)
 FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
 
-extern "C" __global__ void __launch_bounds__(128, 3)
-    gla_chunk_values(const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o,
-                     const Decay::Bits* g, const char* adjoint_operands, Element::Bits* dv, const i64* chunks,
-                     float scale, int heads, int key_channels, int value_channels, int vector) {
-  chunk_output<Element, Decay, Backward>(k, q, d_o, g, nullptr, adjoint_operands, dv, chunks, scale,
-                                         Shape{heads, key_channels, value_channels, vector != 0});
-}
+#define VALUES_KERNEL(suffix, blocks, one_block)                                                      \
+  extern "C" __global__ void __launch_bounds__(128, blocks) gla_chunk_values##suffix(                 \
+      const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o, const Decay::Bits* g, \
+      const char* adjoint_operands, Element::Bits* dv, const i64* chunks, float scale, int heads,     \
+      int key_channels, int value_channels, int vector) {                                             \
+    chunk_output<Element, Decay, Backward, Element, Element, one_block>(                              \
+        k, q, d_o, g, nullptr, adjoint_operands, dv, chunks, scale,                                   \
+        Shape{heads, key_channels, value_channels, vector != 0});                                     \
+  }
+FOR_EACH_OUTPUT_SIZE(VALUES_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 2)
     gla_chunk_keys(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,

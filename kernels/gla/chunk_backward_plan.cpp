@@ -55,7 +55,7 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
     scans(1, 1);
   }
   if (blocks == 0) return;
-  launch("values", blocks, layout.output_shared(),
+  launch("values" + channel::output_suffix(c), blocks, layout.output_shared(),
          {{q, k, d_o, g}, bonus, {adjoint_operands, gradient("v"), of_chunks, scale}});
   launch("keys", blocks * layout.key_blocks(), layout.keys_shared(),
          {{q, k, v, g},

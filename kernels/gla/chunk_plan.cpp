@@ -48,7 +48,7 @@ void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Resolved
   plan.launches.push_back(state);
   if (sequences.chunks == 0) return;
 
-  Launch output{.module = module, .function = kernel.folder + "_chunk_output"};
+  Launch output{.module = module, .function = kernel.folder + "_chunk_output" + channel::output_suffix(c)};
   output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {device::block_threads, 1, 1};
   output.shared_bytes = layout.output_shared();

@@ -16,14 +16,16 @@ using Kept = StateOf<Element>::Type;
 #define SCAN_KERNEL(columns) CHUNK_SCAN_KERNEL(rwkv6, ExclusiveBackward, columns)
 FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
 
-extern "C" __global__ void __launch_bounds__(128, 3)
-    rwkv6_chunk_values(const Element::Bits* r, const Element::Bits* k, const Element::Bits* d_o,
-                       const Decay::Bits* w, const Element::Bits* u, const char* adjoint_operands,
-                       Element::Bits* dv, const i64* chunks, float scale, int heads, int key_channels,
-                       int value_channels, int vector) {
-  chunk_output<Element, Decay, ExclusiveBackward>(k, r, d_o, w, u, adjoint_operands, dv, chunks, scale,
-                                                  Shape{heads, key_channels, value_channels, vector != 0});
-}
+#define VALUES_KERNEL(suffix, blocks, one_block)                                                      \
+  extern "C" __global__ void __launch_bounds__(128, blocks) rwkv6_chunk_values##suffix(               \
+      const Element::Bits* r, const Element::Bits* k, const Element::Bits* d_o, const Decay::Bits* w, \
+      const Element::Bits* u, const char* adjoint_operands, Element::Bits* dv, const i64* chunks,     \
+      float scale, int heads, int key_channels, int value_channels, int vector) {                     \
+    chunk_output<Element, Decay, ExclusiveBackward, Element, Element, one_block>(                     \
+        k, r, d_o, w, u, adjoint_operands, dv, chunks, scale,                                         \
+        Shape{heads, key_channels, value_channels, vector != 0});                                     \
+  }
+FOR_EACH_OUTPUT_SIZE(VALUES_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 2)
     rwkv6_chunk_keys(const Element::Bits* r, const Element::Bits* k, const Element::Bits* v,

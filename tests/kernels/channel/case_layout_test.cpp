@@ -49,6 +49,8 @@ TEST(CaseLayout, ModulesHoldTheWidthsAndCapacitiesThatAreAskedFor) {
     };
     EXPECT_TRUE(holds("chunk", fmt::format("gla_chunk_state_{}", width))) << token_of(c.case_);
     EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_scans_{}", width))) << token_of(c.case_);
+    EXPECT_TRUE(holds("chunk", "gla_chunk_output" + output_suffix(c))) << token_of(c.case_);
+    EXPECT_TRUE(holds("chunk_backward", "gla_chunk_values" + output_suffix(c))) << token_of(c.case_);
     EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", device::fused_capacity(c.sizes.K))))
         << token_of(c.case_);
     EXPECT_TRUE(
