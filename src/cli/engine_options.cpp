@@ -25,10 +25,11 @@ void EngineOptions::add_to(CLI::App& app) {
          "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
          "PTX, which the machine runs: whose fault is it?")
       ->group(group);
-  app.add_option("--engine", engine_,
-                 "interpreter, or compiled: the machine compiles straight pieces of a program where the "
-                 "processor has AVX-512, the same bits (default: auto, compiled in launches of 1,024 warps and "
-                 "more, where compiling pays)")
+  app.add_option(
+         "--engine", engine_,
+         "interpreter, or compiled: the machine compiles straight pieces of a program where the "
+         "processor has AVX-512, the same bits (default: auto, compiled in launches of 1,024 warps and "
+         "more, where compiling pays)")
       ->check(CLI::IsMember({"auto", "interpreter", "compiled"}))
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: the cores that are free)")

@@ -25,7 +25,8 @@ TEST(TraceLine, ShowsWhichElementsAStoreOfAKernelReaches) {
   const Ran ran =
       run_assay(kCase + std::to_string(line_of_store()) + " --block 0 --warp 1 --json v.json", folder);
   EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("block (0,0,0) warp 1 of gla_chunk_output, visit 1 of "), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("block (0,0,0) warp 1 of gla_chunk_output_64, visit 1 of "), ran.out.npos)
+      << ran.out;
   const nlohmann::json view = nlohmann::json::parse(read_file(folder / "v.json"));
   EXPECT_EQ(view["warp"], 1);
   std::string all;

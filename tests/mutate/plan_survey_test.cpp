@@ -91,7 +91,7 @@ TEST(PlanSurvey, MeetsLaunchesOfManyBlocks) {
     const ParameterRoles roles = roles_of({}, kernel.limits, launch.module, launch.function, &survey);
     const int32_t at = position_of(launch, Argument(int32_t{64}));
     if (roles.most.contains(at)) {
-      EXPECT_EQ(roles.most.at(at), 256) << launch.function;
+      EXPECT_EQ(roles.most.at(at), launch.function == "gla_chunk_output_64" ? 64 : 256) << launch.function;
     }
   }
 }

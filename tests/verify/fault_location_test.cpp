@@ -183,7 +183,7 @@ TEST(FaultLocation, WhereOnlyTheChecksHaveAFindingTheBarrierAndTheAccessesAreNam
       located("gla.chunk@R1/B1/T17/H1/K1/V1/bf16/g-fp32/none/v-exact/s1/backward", vm::Checks{});
   EXPECT_TRUE(v.cause.starts_with("check/race")) << v.cause;
   ASSERT_FALSE(v.lines.empty());
-  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{297});
+  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{298});
   EXPECT_EQ(named_in("kernels/device/operand.cuh", v), (std::vector<int>{41, 46}));
 }
 
@@ -220,7 +220,7 @@ TEST(FaultLocation, OfAnOutputThatADerivedRunLeavesUnwrittenTheLineThatMentionsI
   VerifyOptions options;
   options.meaning_seconds = 2;
   locate_failed_property(kernel, options, {{derived, draw_inputs(derived, find_operator("simple_gla"))}}, v);
-  EXPECT_EQ(named_in("kernels/scalar/chunk_gradients.cuh", v), std::vector<int>{272});
+  EXPECT_EQ(named_in("kernels/scalar/chunk_gradients.cuh", v), std::vector<int>{275});
 }
 
 /// A launch of another file sums what the one at fault leaves, and changed instructions of either repair it.

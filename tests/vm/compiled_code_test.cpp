@@ -322,8 +322,10 @@ TEST(CompiledCode, IsMadeWhereALaunchHasEnoughWarps) {
     uint32_t blocks;
     bool compiled;
   };
-  for (const Told told : {Told{ExecutedBy::by_size, 341, false}, {ExecutedBy::by_size, 342, true},
-                          {ExecutedBy::compiled, 1, true}, {ExecutedBy::interpreter, 342, false}}) {
+  for (const Told told : {Told{ExecutedBy::by_size, 341, false},
+                          {ExecutedBy::by_size, 342, true},
+                          {ExecutedBy::compiled, 1, true},
+                          {ExecutedBy::interpreter, 342, false}}) {
     SmallKernel kernel{.body = "add.u32 %d, %a, %b;"};
     kernel.threads = 96, kernel.blocks = told.blocks;
     kernel.a = {1}, kernel.b = {2};

@@ -387,7 +387,8 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
       memory_.place(code.variables[v], module.variables[v].name, variables.data[v].data(),
                     variables.data[v].size());
   context_.code = &code;
-  context_.compiled = is_compiled(options_.engine, launch, blocks(index).count) ? compiled_code(code) : nullptr;
+  context_.compiled =
+      is_compiled(options_.engine, launch, blocks(index).count) ? compiled_code(code) : nullptr;
   context_.memory = &memory_;
   context_.launch = &launch;
   context_.cluster = clusters_[index];
