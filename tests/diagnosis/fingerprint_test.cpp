@@ -149,6 +149,16 @@ TEST(Fingerprint, WhereEveryInputIsOfAnotherHeadTheOutputMayBe) {
   EXPECT_TRUE(fingerprint_of(program).misread.empty());
 }
 
+/// The second head goes on with the first one's state, as where it is not loaded again.
+TEST(Fingerprint, AStateOfAnotherHeadIsNoInputThatIsMisread) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    if (name[0] == 'h') return at(name, t, 0);
+    return name[0] == 'k' && h == 1 ? at(name, t, 1) + at(name, t, 0) : at(name, t, h);
+  };
+  EXPECT_TRUE(fingerprint_of(program).misread.empty());
+}
+
 TEST(Fingerprint, ATermOfTheTokenBeforeIsNoOtherElementsOfTheAxis) {
   Recurrence program;
   program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {

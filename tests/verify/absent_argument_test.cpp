@@ -30,5 +30,13 @@ TEST(AbsentArgument, WhatIsWrongEitherWayIsNot) {
                         "delta_rule.fused_recurrent/B1/T3/H1/K2/V2/fp32/g-fp32/none/s1/no-beta,beta_v"));
 }
 
+/// beta stands in for beta_v and is there; without g another program runs.
+TEST(AbsentArgument, WhereAnotherStandsInForItOrOtherCodeRunsNothingIsSaid) {
+  EXPECT_FALSE(cause_in(scaled_kernel("delta_rule.fused_recurrent", 1.5F),
+                        "delta_rule.fused_recurrent/B1/T3/H1/K2/V2/fp32/g-fp32/none/s1/no-beta_v"));
+  EXPECT_FALSE(cause_in(scaled_kernel("simple_gla.fused_recurrent", 1.5F),
+                        "simple_gla.fused_recurrent/B1/T3/H1/K2/V2/fp32/g-fp32/mild/s1/no-g_gamma"));
+}
+
 }  // namespace
 }  // namespace assay

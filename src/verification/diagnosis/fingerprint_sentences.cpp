@@ -87,6 +87,11 @@ class Sentence {
   /// Elements of the input for which others along an axis stand, to which the outputs owe nothing.
   std::optional<std::string> misread_axis() const;
   std::optional<std::string> factor(const TensorMap& inputs, bool by_output) const;
+  /// Some pair depends where it should not, or the reverse.
+  bool is_misplaced() const {
+    return std::any_of(wrong_.begin(), wrong_.end(),
+                       [&](const Pair& p) { return zero(p, p.is) != zero(p, p.should); });
+  }
   std::string another_weight() const;
   /// Of elements that take no part where they should: they are those of one token, and of all others some do.
   bool is_of_one_token() const {
@@ -276,6 +281,7 @@ std::optional<Sentence::Shift> Sentence::shifted() const {
         const auto other = by_element.find(p.column->from + by * strides[a]);
         if (other == by_element.end()) continue;
         const double x = other->second->reference[static_cast<size_t>(p.to)];
+        if (zero(p, p.is) && zero(p, x)) continue;  // says nothing of either
         const double most = std::max(std::fabs(p.is), std::fabs(x));
         (std::fabs(p.is - x) <= kSame * most + kOfTheLargest * largest_.at(p.column) ? same : differ) += 1;
       }
@@ -420,10 +426,14 @@ void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& 
     if (!axis || !(is_of_heads(*axis) || *axis == "B" || *axis == "N")) continue;
     const auto known = [&](const Misread& m) { return m.input == s->input_name(); };
     if (std::any_of(misread.begin(), misread.end(), known)) continue;
-    const bool another_is_right = std::any_of(of_output.begin(), of_output.end(), [&](const Sentence* other) {
-      return other != s && other->depends() && has_axis_like(other->of_input(), *axis) && !axis_of(*other);
-    });
-    if (another_is_right) misread.push_back({s->input_name(), *axis});
+    // Of the others that have the axis some are read rightly, and none is misplaced in another way.
+    bool another_is_right = false, another_is_misplaced = false;
+    for (const Sentence* other : of_output) {
+      if (other == s || !other->depends() || !has_axis_like(other->of_input(), *axis) || axis_of(*other))
+        continue;
+      (other->is_misplaced() ? another_is_misplaced : another_is_right) = true;
+    }
+    if (another_is_right && !another_is_misplaced) misread.push_back({s->input_name(), *axis});
   }
 }
 

@@ -38,15 +38,24 @@ bool is_same_problem(const vm::RealOutputs& a, const vm::RealOutputs& b) {
   });
 }
 
-/// The same with the input given.
-TellingCase given(const Kernel& kernel, const TellingCase& told, const std::string& name, double number,
-                  const vm::MachineOptions& machine) {
+/// Launches of the same code: what differs is the argument, not which program is chosen without it.
+bool is_same_code(const Program& a, const Program& b) {
+  return std::equal(
+      a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
+      [](const Launch& x, const Launch& y) { return x.module == y.module && x.function == y.function; });
+}
+
+/// The same with the input given; none where another one stands in for it.
+std::optional<TellingCase> given(const Kernel& kernel, const TellingCase& told, const std::string& name,
+                                 double number, const vm::MachineOptions& machine) {
   Case c = told.resolved.case_;
   c.without.erase(name);
   TellingCase made;
   made.resolved = accepted(c, kernel);
   made.inputs = told.inputs;
-  Tensor tensor = draw_inputs(made.resolved).at(name);
+  TensorMap drawn = draw_inputs(made.resolved);
+  if (!drawn.contains(name)) return std::nullopt;
+  Tensor tensor = std::move(drawn.at(name));
   for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, number);
   made.inputs[name] = std::move(tensor);
   made.program = program_of(kernel, made.resolved, made.inputs);
@@ -63,7 +72,9 @@ std::optional<Diagnosis> absent_argument(const Kernel& kernel, const TellingCase
   for (const std::string& name : told.resolved.case_.without) try {
       const auto number = neutral(*told.resolved.op, name);
       if (!number) continue;
-      const TellingCase with = given(kernel, told, name, *number, machine);
+      const std::optional<TellingCase> made = given(kernel, told, name, *number, machine);
+      if (!made || !is_same_code(told.program, made->program)) continue;
+      const TellingCase& with = *made;
       if (!is_same_problem(told.expected, with.expected)) continue;
       const auto is_right = [&](const auto& output) {
         const std::vector<bool> wrong = with.wrong_elements(output.first);

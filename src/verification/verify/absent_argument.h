@@ -9,7 +9,8 @@
 namespace assay {
 
 /// The cause of a case that is right, on real numbers, as soon as an absent gate is given as zeros, a rate as
-/// ones or a state as zeros; none where no such input makes it right, or where to give it is another problem.
+/// ones or a state as zeros; none where no such input makes it right, where to give it is another problem, or
+/// where the kernel runs other code without it.
 std::optional<Diagnosis> absent_argument(const Kernel&, const TellingCase&, const vm::MachineOptions&);
 
 }  // namespace assay
