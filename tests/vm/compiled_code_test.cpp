@@ -314,7 +314,7 @@ TEST(CompiledCode, FlushesWhereTheInstructionSaysSo) {
             3u ^ 0x00600000u);
 }
 
-/// 1,023 warps are interpreted, one more are compiled, as is what is told to be.
+/// 1,023 warps are interpreted, 1,026 compiled, as is what is told to be.
 TEST(CompiledCode, IsMadeWhereALaunchHasEnoughWarps) {
   NEEDS_AVX512();
   struct Told {

@@ -45,12 +45,14 @@ class Makers {
   struct Of {
     bool thread = false, block = false;
   };
-  Of of(int32_t at) {
-    const auto [known, is_new] = known_.try_emplace(at);
-    if (!is_new) return known->second;  // of a loop's own: what is known so far
+  /// Behind a chain longer than any address is anything may stand.
+  Of of(int32_t at, int depth = 0) {
+    constexpr int kDeepest = 1000;
+    if (const auto known = known_.find(at); known != known_.end()) return known->second;
+    if (depth == kDeepest) return {true, true};
     Of made;
-    for (const int32_t from : sources(at, false)) {
-      const Of other = of(from);
+    for (const int32_t from : sources(at, false)) {  // they stand before it
+      const Of other = of(from, depth + 1);
       made.thread |= other.thread, made.block |= other.block;
     }
     for (const ptx::Operand& o : f_.body[static_cast<size_t>(at)].operands) {

@@ -294,9 +294,9 @@ std::optional<Sentence::Shift> Sentence::shifted() const {
 std::optional<std::string> Sentence::misread_axis() const {
   const std::vector<int64_t> strides = d_.input.strides();
   for (size_t a = 0; a < d_.input.axes.size(); ++a) {
-    std::map<std::pair<int64_t, int64_t>, std::pair<bool, bool>>
-        found;                      // by place beside the axis: too many,
-    for (const Pair& p : wrong_) {  // lacking
+    // By element of the output and place beside the axis: is one too many there, is one lacking?
+    std::map<std::pair<int64_t, int64_t>, std::pair<bool, bool>> found;
+    for (const Pair& p : wrong_) {
       const bool lacks = zero(p, p.is), extra = zero(p, p.should);
       if (lacks == extra) return std::nullopt;
       const int64_t from = p.column->from, index = from / strides[a] % d_.input.axes[a].size;

@@ -74,8 +74,12 @@ std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice,
   if (!std::isfinite(number) || number == 0 || std::fabs(number) == 1) return std::nullopt;
   const auto multiplies = [&](uint32_t n, int64_t taken_from) {
     const vm::SliceInstance& i = slice.instances[n];
-    const std::string_view is = operation_of(slice, n);
-    if (i.flow != vm::Flow::arithmetic || !(is.starts_with("mul") || is.starts_with("fma"))) return false;
+    const ptx::Operation is = slice.modules[static_cast<size_t>(i.module)]
+                                  ->functions[static_cast<size_t>(i.function)]
+                                  .body[static_cast<size_t>(i.instruction)]
+                                  .form.operation;
+    if (i.flow != vm::Flow::arithmetic || (is != ptx::Operation::mul && is != ptx::Operation::fma))
+      return false;
     for (uint32_t o = i.first_operand; o < i.first_operand + std::min<uint32_t>(i.operand_count, 2); ++o) {
       const vm::SliceOperand& operand = slice.operands[o];
       if (operand.made_by != taken_from && ptx::is_float(operand.type) &&

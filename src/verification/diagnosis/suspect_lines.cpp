@@ -140,18 +140,16 @@ void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std:
     const std::string name = at < names.size() ? names[at] : "",
                       said = at < names.size() ? names[at] : "numbers of the plan";
     result.loads.emplace(name, SuspectLine{of.first->at, fmt::format("takes {} from memory", said)});
-    auto maker =
-        address_maker(*slice.modules[static_cast<size_t>(i.module)], i.function, i.instruction, source);
-    if (maker)
-      result.places.emplace(
-          name, SuspectLine{std::move(*maker), fmt::format("says where line {} takes {} from memory",
-                                                           of.first->at.where.line, said)});
-    auto block =
-        block_address_maker(*slice.modules[static_cast<size_t>(i.module)], i.function, i.instruction, source);
-    if (block)
-      result.blocks.emplace(
-          name, SuspectLine{std::move(*block), fmt::format("says of which sequence or head line {} takes {}",
-                                                           of.first->at.where.line, said)});
+    const ptx::Module& module = *slice.modules[static_cast<size_t>(i.module)];
+    const auto add = [&](std::optional<ChainLink> maker, const char* says,
+                         std::map<std::string, SuspectLine>& to) {
+      if (maker)
+        to.emplace(name, SuspectLine{std::move(*maker), fmt::format("says {} line {} takes {} from memory",
+                                                                    says, of.first->at.where.line, said)});
+    };
+    add(address_maker(module, i.function, i.instruction, source), "where", result.places);
+    add(block_address_maker(module, i.function, i.instruction, source), "of which sequence or head",
+        result.blocks);
   }
 }
 

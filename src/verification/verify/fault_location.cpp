@@ -421,6 +421,7 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
       put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
   if (auto absent = absent_argument(kernel, told, machine)) {
+    std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == absent->cause; });
     v.diagnosis.push_back(*std::move(absent));
     rank(v.diagnosis);
   }
