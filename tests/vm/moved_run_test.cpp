@@ -71,4 +71,30 @@ TEST(MovedRun, AViewIsMovedAtTheElementsPlace) {
 }
 
 }  // namespace
+/// e^x as libraries make it: x / ln 2 rounded by adding 1.5 * 2^23, whose last bits are the exponent. Here that
+/// number comes from memory, as an argument of a call that is not inlined does; the bits are counted up in
+/// two steps.
+TEST(MovedRun, WhatIsRoundedToAnIntegerByANumberOfMemoryIsAChoice) {
+  Program program = product();
+  std::string text = *program.modules[0].ptx;
+  const size_t from = text.find("  mul.rn.f32 %r"), to = text.find("  st.global.b32 [%o], %w");
+  text.replace(from, to - from, R"(  fma.rn.f32 %r, %a, 0f3FB8AA3B, %b;
+  mov.b32 %w, %r;
+  sub.rn.f32 %r, %r, %b;
+  fma.rn.f32 %r, %r, 0fBF317218, %a;
+  fma.rn.f32 %r, %r, 0f3F000000, 0f3F800000;
+  add.s32 %w, %w, 64;
+  add.s32 %w, %w, 63;
+  shl.b32 %w, %w, 23;
+  mov.b32 %a, %w;
+  mul.rn.f32 %r, %r, %a;
+  mov.b32 %w, %r;
+)");
+  program.modules[0].ptx = std::make_shared<const std::string>(text);
+  TensorMap inputs = product_inputs();
+  inputs.at("x").set(0, -3.0), inputs.at("x").set(1, 0x1.8p23);
+  const double n = -4, rest = -3.0 + n * double{-0x1.62e43p-1f};
+  EXPECT_NEAR(run_moved(program, inputs, {}, {}).at("o")[0], (1 + 0.5 * rest) * 0x1p-4, 0x1p-40);
+}
+
 }  // namespace assay::vm

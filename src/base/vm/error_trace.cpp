@@ -321,13 +321,17 @@ void ErrorTrace::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
 /// part of x that is left: the value's own choice, as of any conversion to an integer, and no error. Without
 /// this the shadow of expf, which rounds so, would lose the fraction that the choice leaves.
 void ErrorTrace::round_to_integer(const Op& op, Sources from, Result& r) const {
-  for (size_t k = from.size() == 3 ? 2 : 0; k < from.size(); ++k)
-    for (int i = 0; op.s[k] != no_slot && shifters_->contains(op.s[k]) && i < 32; ++i) {
+  const bool wide = op.row->result == ptx::Type::f64;
+  for (size_t k = from.size() == 3 ? 2 : 0; k < from.size(); ++k) {
+    const bool known = op.s[k] != no_slot && shifters_->contains(op.s[k]);
+    for (int i = 0; (known || plan_.shifters_by_value) && i < 32; ++i) {
+      if (!known && !rounds_to_integer(from[k]->value[i], wide)) continue;
       if (from[k]->error[i] != 0 || from[k]->bound[i] != 0) continue;
       if (plan_.strict && !(r.bound[i] < kInfinity)) continue;
       r.error[i] = r.bound[i] = r.local[i] = 0, r.chosen |= 1u << i;
       for (size_t source = 0; source < from.size(); ++source) r.slope[source][i] = 0;
     }
+  }
 }
 
 /// The result's shadow: local rounding by Row::real, the operands' errors along its slopes.
@@ -338,7 +342,7 @@ void ErrorTrace::finish(Warp& warp, const Op& op, int half, ErrorKind kind, Sour
   for (size_t k = 0; k < from.size(); ++k)
     step.value[k] = from[k]->value, step.error[k] = from[k]->error, step.bound[k] = from[k]->bound;
   op.row->real(step);
-  if (facts(op).adds && !shifters_->empty()) round_to_integer(op, from, r);
+  if (facts(op).adds && (plan_.shifters_by_value || !shifters_->empty())) round_to_integer(op, from, r);
   if (plan_.strict) widen(op, from, r, mask);
   if (plan_.counts()) note_amplified(warp, op, kind, from, r, mask);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, from, mask);

@@ -83,6 +83,9 @@ struct ErrorPlan {
   /// Bounds hold what the exact value may be off by instead of what the machine's is: the rounding of the
   /// shadow's own doubles, `offsets` without a part, `inexact_share`. Infinite: lost.
   bool strict = false;
+  /// What rounds to an integer by being added may come in any register, as an argument of a call does: for
+  /// diagnosis, as an input may be such a number too.
+  bool shifters_by_value = false;
   /// Immediates that stand for another number: what they lack of it enters that part, or the bound.
   struct Offset {
     Slot slot = no_slot;
@@ -283,6 +286,7 @@ class ErrorTrace : public PlainTrace {
   }
   enum class Travel : uint8_t { none, reaches, moves };
   Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
+  static bool is_chosen_integer(const Cells&, size_t at, double value);
   bool keep_float(Warp&, const Op&, int lane);
   void set_sign(Cells&, size_t at, double from, double made, bool fixed) const;
   void move_half(const Op&, const Cells&, size_t shadow, uint32_t word, size_t from, uint32_t made, size_t to,

@@ -61,6 +61,13 @@ void ErrorTrace::set_sign(Cells& cells, size_t at, double from, double made, boo
   }
 }
 
+/// What was rounded to an integer by an addition (round_to_integer): its last places count ones, and what is
+/// added to its bits is no rounding.
+bool ErrorTrace::is_chosen_integer(const Cells& cells, size_t at, double value) {
+  return cells.error[at] == 0 && cells.bound[at] == 0 && std::fabs(value) >= 0x1p23 &&
+         std::fabs(value) < 0x1p24;
+}
+
 /// A whole f32 that comes out as it went in, its sign aside; or changed by less than a bf16's last places,
 /// which rounds it: a mask that cuts, the addition before it.
 bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
@@ -92,8 +99,9 @@ bool ErrorTrace::keep_float(Warp& warp, const Op& op, int lane) {
              !((inverted(op, k, 1)[i] ^ made) >> 31));
     return true;
   }
-  const int rounded = take([&](size_t, uint32_t word) {
+  const int rounded = take([&](size_t k, uint32_t word) {
     const double before = std::bit_cast<float>(word);
+    if (is_chosen_integer(cells, cell(op.s[k], 0, lane), before)) return false;
     return std::fabs(value - before) <= 0x1p-7 * std::fabs(before) && value != 0;
   });
   if (rounded < 0) return false;

@@ -166,9 +166,7 @@ std::set<Slot> find_shifters(const Code& code) {
   for (const auto& [slot, literal] : literal_registers(code)) {
     if (literal.cell == Cell::mask) continue;
     const bool wide = literal.cell == Cell::wide;
-    const double size = std::fabs(decode(wide ? Dtype::fp64 : Dtype::fp32, literal.bits)),
-                 least = wide ? 0x1.8p52 : 0x1.8p23;
-    if (size >= least && size <= least + 0x1p11) found.insert(slot);
+    if (rounds_to_integer(decode(wide ? Dtype::fp64 : Dtype::fp32, literal.bits), wide)) found.insert(slot);
   }
   return found;
 }

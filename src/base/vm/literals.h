@@ -1,6 +1,7 @@
 // What literals of a program's text stand for: themselves, a number that fp32 does not hold, a part of one, a
 // coefficient of a polynomial that stands for a function.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -15,6 +16,12 @@ bool has_more_bits(uint32_t bits, int most);
 /// 255 and 1e3 mean themselves.
 bool is_inexact(uint32_t bits);
 
+/// 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: what is added to it is rounded to an integer.
+inline bool rounds_to_integer(double value, bool wide) {
+  const double size = std::fabs(value), least = wide ? 0x1.8p52 : 0x1.8p23;
+  return size >= least && size <= least + 0x1p11;
+}
+
 struct Literals {
   /// By op: at most so much of its product may be what a polynomial that begins there leaves out; empty where
   /// none does.
@@ -22,8 +29,7 @@ struct Literals {
   /// By op: the source that is the high part of a number in two parts, exact as it stands; -1: none.
   std::vector<int8_t> exact_source;
   std::set<Slot> of_series;  ///< immediates that nothing but polynomials reads
-  /// Registers that round what is added to them to an integer: they hold 1.5 * 2^23 (fp64: 2^52), or up to
-  /// 2^11 more.
+  /// Registers that round what is added to them to an integer.
   std::set<Slot> shifters;
 };
 /// Found when first asked for.

@@ -35,7 +35,8 @@ RealOutputs run_moved(const Program& program, const TensorMap& inputs, const Inp
                       const MachineOptions& machine) {
   const Pass pass(program, inputs, machine,
                   {.enter =
-                       [&](size_t launch, Pass& to, ErrorPlan&) {
+                       [&](size_t launch, Pass& to, ErrorPlan& plan) {
+                         plan.shifters_by_value = true;
                          if (launch == 0) begin_moves(program, inputs, moves, to);
                        },
                    .strict = true});

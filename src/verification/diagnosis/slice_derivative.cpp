@@ -1,14 +1,24 @@
 #include "src/verification/diagnosis/slice_derivative.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "src/base/vm/event_log.h"
+#include "src/base/vm/literals.h"
 
 namespace assay {
 namespace {
 
 using ptx::Operation;
+
+/// x + 1.5 * 2^23 chooses an integer: a step, whose derivative is 0.
+bool chooses_integer(Operation operation, ptx::Type type, const std::vector<double>& x) {
+  const bool adds = operation == Operation::add || operation == Operation::fma;
+  return adds && x.size() > 1 &&
+         std::any_of(x.begin() + (operation == Operation::fma ? 2 : 0), x.end(),
+                     [&](double value) { return vm::rounds_to_integer(value, type == ptx::Type::f64); });
+}
 
 double value_of(ptx::Type type, uint64_t bits) {
   return ptx::is_float(type) ? vm::value_of(type, bits) : 0;
@@ -33,6 +43,7 @@ void set_slopes(const vm::ValueSlice& s, const vm::SliceInstance& i, std::vector
     return;
   }
   if (i.flow != vm::Flow::arithmetic || !ptx::is_float(i.type)) return;
+  if (chooses_integer(operation, i.type, x)) return slopes.assign(x.size(), 0.0);
   switch (operation) {
     case Operation::sub:
       if (x.size() > 1) slopes[1] = -1;
