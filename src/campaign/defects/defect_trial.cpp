@@ -159,6 +159,18 @@ Verification judged(const Case& c, const Kernel& kernel, Backend& backend,
   return v;
 }
 
+/// The finding of a token, as its replay explains it; none: it is none any more.
+std::optional<Verification> explained_again(const std::string& token, const DefectTrialOptions& options) {
+  Trial again;
+  again.case_ = parse_token(token), again.kernel = &find_kernel(again.case_.kernel);
+  for (const Property& property : properties()) again.properties.push_back(&property);
+  FuzzOptions as_found;
+  as_found.origin.machine = options.machine;
+  const TrialReport report = run_trial(again, *options.backend, as_found);
+  if (!report.rejected.empty() || report.verification.verdict != Verdict::finding) return std::nullopt;
+  return fully_traced(report, report.verification, *options.backend, as_found);
+}
+
 std::string output_digest(const Case& c, const Kernel& kernel, Backend& backend) {
   const ResolvedCase resolved = resolve_unchecked(c, find_operator(kernel.operator_name));
   const TensorMap inputs = draw_inputs(resolved);
@@ -192,7 +204,10 @@ DefectTrial try_defect(const Defect& defect, const DefectTrialOptions& options) 
   trial.patch = digest_of(defect);
   const std::optional<Verification> finding = first_finding(find_kernel(trial.defect), options, trial);
   if (!finding) return trial;
-  judge_finding(*finding, defect, trial);
+  std::optional<Verification> later;  // of what fuzzing had no time left to explain
+  if (finding->unexplained) later = explained_again(finding->token, options);
+  judge_finding(later ? *later : *finding, defect, trial);
+  trial.token = finding->token;
   trial.replay = replay_token(trial.token, *options.backend, options.machine);
   return trial;
 }
@@ -203,19 +218,12 @@ DefectTrial explain_token(const Defect& defect, const std::string& token, const 
   DefectTrial trial;
   trial.defect = defect.id();
   trial.patch = digest_of(defect);
-  Trial again;
-  again.case_ = parse_token(token), again.kernel = &find_kernel(trial.defect);
-  for (const Property& property : properties()) again.properties.push_back(&property);
-  FuzzOptions as_found;
-  as_found.origin.machine = options.machine;
-  const TrialReport report = run_trial(again, *options.backend, as_found);
-  const bool fails = report.rejected.empty() && report.verification.verdict == Verdict::finding;
-  if (fails)
-    judge_finding(fully_traced(report, report.verification, *options.backend, as_found), defect, trial);
+  const std::optional<Verification> again = explained_again(token, options);
+  if (again) judge_finding(*again, defect, trial);
   trial.cases = 1;
   trial.seconds_compiling = seconds_compiling() - compiling;
   trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (fails) trial.replay = replay_token(token, *options.backend, options.machine);
+  if (again) trial.replay = replay_token(token, *options.backend, options.machine);
   return trial;
 }
 

@@ -10,6 +10,9 @@
 namespace assay {
 namespace {
 
+/// Of an error of which the roundings made less, the rest is not theirs, whatever else is right.
+constexpr double kLeastShare = 0.125;
+
 std::string line_place(const ShadowLine& line) {
   return line.where.line > 0 ? fmt::format("{}:{}", line.where.file, line.where.line)
                              : fmt::format("PTX line {}", line.where.ptx_line);
@@ -39,6 +42,7 @@ Cause rounding_beyond_declared() {
             Diagnosis d;
             const auto shares = error_shares(e);
             if (!shares) return d;
+            if (shares->rounding < kLeastShare * shares->whole) return d;
             if (!is_formula_right(e, *shares) && shares->formula > shares->output->worst.bound) return d;
             d.score = is_formula_right(e, *shares)
                           ? 0.7
