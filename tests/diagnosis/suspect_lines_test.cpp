@@ -438,6 +438,42 @@ TEST(SuspectLines, WhereALineIsDividedByAFactorTheProductWithItIsNamed) {
   EXPECT_TRUE(names(suspects.superfluous, 8));
 }
 
+/// A factor may stand at any place of a product.
+TEST(SuspectLines, WhereAFactorIsLackingTheRestOfItsProductIsNamedToo) {
+  const std::string rest = on(7, "  add.rn.f32 %q, %x, %y;");
+  const SuspectLines suspects = all_suspects_of(
+      kDecayed + on(5, "  mul.rn.f32 %f1, %s, %y;\n") + on(6, "  mul.rn.f32 %r, %f1, 0f40A00000;\n") + rest,
+      kDecayed + on(5, "  mul.rn.f32 %f1, %s, %y;\n  mul.rn.f32 %f1, %f1, %x;\n") +
+          on(6, "  mul.rn.f32 %r, %f1, 0f40A00000;\n") + rest);
+  ASSERT_TRUE(names(suspects.related, 6));
+  EXPECT_TRUE(names(suspects.in_product, 5));
+  EXPECT_EQ(suspects.changes, 0U) << "nothing that the thread does not have";
+}
+
+/// Of two calls of a function of some lines each explains one of the outputs.
+TEST(SuspectLines, ALineOfAFunctionThatIsCalledTwiceIsNamedForBothCalls) {
+  const auto inlined = [](int at, int line, const std::string& instructions) {
+    return "  .loc 1 " + std::to_string(line) + " 0, inlined_at 1 " + std::to_string(at) + " 0\n" +
+           instructions;
+  };
+  const auto calls = [&](const std::string& last_of_first, const std::string& last_of_second) {
+    return kDecayed + inlined(7, 2, "  mov.f32 %f5, %x;\n") + inlined(7, 3, "  mov.f32 %f6, %f5;\n") +
+           inlined(7, 4, "  add.rn.f32 %f3, %f6, 0f3F800000;\n") +
+           inlined(7, 5, "  mul.rn.f32 %f1, %f3, %y;\n" + last_of_first) +
+           inlined(8, 2, "  mov.f32 %f5, %s;\n") + inlined(8, 3, "  mov.f32 %f6, %f5;\n") +
+           inlined(8, 4, "  add.rn.f32 %f4, %f6, 0f3F800000;\n") +
+           inlined(8, 5, "  mul.rn.f32 %f2, %f4, %y;\n" + last_of_second) +
+           on(9, "  add.rn.f32 %r, %f1, %s;\n") + on(10, "  add.rn.f32 %q, %f2, %y;\n") + on(11, "");
+  };
+  const SuspectLines suspects = all_suspects_of(
+      calls("", ""),
+      calls("  mul.rn.f32 %f1, %f1, 0f40400000;\n", "  mul.rn.f32 %f2, %f2, 0f40400000;\n"));
+  ASSERT_FALSE(suspects.likeliest.empty());
+  EXPECT_EQ(suspects.likeliest.front().at.where.line, 5);
+  EXPECT_EQ(suspects.likeliest.front().reason, "its values times 3 make all wrong elements right");
+  EXPECT_EQ(suspects.changes, 1U);
+}
+
 /// The base of the block stands behind the thread's part.
 TEST(SuspectLines, WhatSaysWhichBlocksPartIsReadIsNamedApart) {
   const SuspectLines suspects = all_suspects_of(

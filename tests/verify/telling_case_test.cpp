@@ -92,5 +92,25 @@ TEST(TellingCase, WhatOneFormatAloneTakesPartInIsToldInIt) {
   EXPECT_EQ(told->resolved.case_.B, 2);
 }
 
+/// All tokens decay with the gate of the first: right without gates, and so wrong in them alone.
+TEST(TellingCase, WhatIsWrongInGatesAloneIsToldByGatesNearZeroToo) {
+  const Kernel& kernel = find_kernel("simple_gla.fused_recurrent@D13");
+  const auto told = told_by(kernel, "simple_gla.fused_recurrent@D13/B1/T2/H1/K1/V1/fp32/g-fp32/mild/s1");
+  ASSERT_TRUE(told);
+  const auto tiny = with_tiny_gates(*told, kernel, {});
+  ASSERT_TRUE(tiny);
+  EXPECT_FALSE(tiny->wrong.empty());
+  const Tensor &gates = told->inputs.at("g"), &small = tiny->inputs.at("g");
+  EXPECT_EQ(small.value(0), 0x1p-12 * gates.value(0));
+  EXPECT_NE(small.value(0), 0);
+}
+
+TEST(TellingCase, WhatIsWrongWithoutGatesTooIsNotToldByThem) {
+  const Kernel kernel = scaled_kernel("gla.fused_recurrent", 1.5F);
+  const auto told = told_by(kernel, kToken);
+  ASSERT_TRUE(told);
+  EXPECT_FALSE(with_tiny_gates(*told, kernel, {}));
+}
+
 }  // namespace
 }  // namespace assay

@@ -45,8 +45,9 @@ struct ExplainedLine {
   bool displaced =
       false;  ///< what they would have to be are other values of the line, or of the input it reads
   std::optional<uint32_t>
-      superfluous;                ///< where `related` is a value that it is made of, what stands between
-  std::optional<uint32_t> taken;  ///< where `related` is made of what it is made of too
+      superfluous;                     ///< where `related` is a value that it is made of, what stands between
+  std::optional<uint32_t> taken;       ///< where `related` is made of what it is made of too
+  std::vector<uint32_t> same_product;  ///< where `related` is a factor, elsewhere in the product
   std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
 };
 

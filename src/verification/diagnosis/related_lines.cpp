@@ -109,6 +109,54 @@ std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice,
   return std::nullopt;
 }
 
+bool is_of_product(const vm::ValueSlice& slice, uint32_t n) {
+  const vm::SliceInstance& i = slice.instances[n];
+  if (i.flow != vm::Flow::arithmetic || !ptx::is_float(i.type)) return false;
+  const ptx::Operation is = slice.modules[static_cast<size_t>(i.module)]
+                                ->functions[static_cast<size_t>(i.function)]
+                                .body[static_cast<size_t>(i.instruction)]
+                                .form.operation;
+  return is == ptx::Operation::mul || is == ptx::Operation::fma;
+}
+
+/// What an operand was before it was only moved; -1: nothing made it.
+int32_t before_copies(const vm::ValueSlice& slice, int32_t made_by) {
+  while (made_by >= 0) {
+    const vm::SliceInstance& i = slice.instances[static_cast<size_t>(made_by)];
+    if (i.flow == vm::Flow::arithmetic || i.flow == vm::Flow::matrix || i.operand_count != 1) break;
+    made_by = slice.operands[i.first_operand].made_by;
+  }
+  return made_by;
+}
+
+/// What makes an instance's operands, and what takes what it makes, where that multiplies: a factor that the
+/// instance lacks could stand there as well.
+std::vector<uint32_t> in_product(const vm::ValueSlice& slice, uint32_t user) {
+  const auto factors = [&](uint32_t n) {
+    std::vector<int32_t> made;
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + std::min<uint32_t>(i.operand_count, 2); ++o)
+      made.push_back(before_copies(slice, slice.operands[o].made_by));
+    return made;
+  };
+  std::vector<uint32_t> found;
+  if (const int32_t moved = before_copies(slice, static_cast<int32_t>(user));
+      moved >= 0 && moved != static_cast<int32_t>(user) && is_of_product(slice, static_cast<uint32_t>(moved)))
+    found.push_back(user = static_cast<uint32_t>(moved));
+  if (is_of_product(slice, user))
+    for (const int32_t made_by : factors(user))
+      if (made_by >= 0 && is_of_product(slice, static_cast<uint32_t>(made_by)))
+        found.push_back(static_cast<uint32_t>(made_by));
+  for (uint32_t n = user; n-- > 0;) {  // consumers stand before producers
+    if (!is_of_product(slice, n)) continue;
+    const std::vector<int32_t> made = factors(n);
+    if (std::count(made.begin(), made.end(), static_cast<int32_t>(user)) == 0) continue;
+    found.push_back(n);
+    break;
+  }
+  return found;
+}
+
 /// Operations of lines, by number: of instances, and of instructions that no output is made of.
 class Statements {
  public:
@@ -150,7 +198,8 @@ class Statements {
 
 /// Beside the line itself: what it should go past, or take.
 void note_maker(const vm::ValueSlice& slice, const RelatedValue& related, ExplainedLine& line) {
-  line.superfluous.reset(), line.taken.reset();
+  line.superfluous.reset(), line.taken.reset(), line.same_product.clear();
+  if (related.how == RelatedValue::How::times) line.same_product = in_product(slice, related.user);
   if (related.how == RelatedValue::How::divided)
     line.superfluous = product_with(related.number, slice, related.user);
   if (related.maker < 0) return;

@@ -67,6 +67,30 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
   return pairs;
 }
 
+/// Lines of functions that several statements call, where none of the calls alone explains what is lacking:
+/// all calls together that explain some of it.
+std::vector<Line> shared_lines(const std::vector<Line>& all) {
+  std::map<std::pair<std::string, int>, std::vector<const Line*>> by_place;
+  for (const Line& line : all)
+    if (line.at.where.line > 0 && line.changes > 0)
+      by_place[{line.at.where.file, line.at.where.line}].push_back(&line);
+  std::vector<Line> shared;
+  for (const auto& [place, calls] : by_place) {
+    const auto explains = [](const Line* line) { return line->left < kLeftWhereExplained; };
+    if (calls.size() < 2 || std::any_of(calls.begin(), calls.end(), explains)) continue;
+    Line together = *calls.front();
+    for (const Line* line : calls) {
+      if (line == calls.front()) continue;
+      together.instances.insert(together.instances.end(), line->instances.begin(), line->instances.end());
+      together.nearest = std::min(together.nearest, line->nearest);
+      together.computes |= line->computes, together.reads_only &= line->reads_only;
+      together.made_of |= line->made_of;
+    }
+    shared.push_back(std::move(together));
+  }
+  return shared;
+}
+
 /// Would the line be right if one of its operations had, where it is wrong, other values of its own, as at
 /// another step, or of the input that it reads, as of another place?
 bool is_displaced(const Line& line, const WrongElements& behind, const std::vector<const Tensor*>& inputs) {
@@ -341,6 +365,13 @@ void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result
           ? fmt::format("it multiplies by what the values of line {} should be divided by", own)
           : fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
                         own));
+  if (result.related.size() == 1)  // of the first
+    for (const uint32_t n : line.same_product) {
+      const size_t at = lines.of_instance()[n];
+      if (at == SIZE_MAX || lines.all[at].of_compiler || &lines.all[at] == &line) continue;
+      result.in_product.push_back(
+          {lines.all[at].at, fmt::format("the factor that line {} lacks could stand in it as well", own)});
+    }
   add(line.taken, result.passed_on, fmt::format("line {} should take what it makes", own));
 }
 
@@ -414,6 +445,10 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   const WrongElements behind{slice, slopes, lacking, numbers};
   for (Line& line : lines.all)
     if (!late()) behind.explain(line);
+  for (Line& together : shared_lines(lines.all)) {
+    if (!late()) behind.explain(together);
+    if (together.left < kLeftWhereExplained) lines.all.push_back(std::move(together));
+  }
   for (const auto& [site, line] : lines.of_site())
     result.behind[site].worth = worth_of(lines.all[line], wrong);
   result.along = relate(lines, behind, source, {program, inputs, machine}, late);
@@ -439,6 +474,8 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
   note_loads(lines, slice, names, source, result);
   name_lines(order, lines, source, result);
+  if (!order.empty() && (order[0]->related || order[0]->left < kLeftWhereExplained))
+    result.changes = order[0]->related ? 0 : order[0]->factor != 0 ? 1 : order[0]->changes + 1;
   return result;
 }
 

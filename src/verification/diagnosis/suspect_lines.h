@@ -1,6 +1,8 @@
 // Source lines that can have made finite values wrong: a line is a suspect where other values of its
 // instructions would make every wrong element right and leave every right one as it is.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -32,10 +34,14 @@ struct Behind {
 
 struct SuspectLines {
   std::vector<SuspectLine> likeliest;  ///< eight
-  std::vector<SuspectLine> related;    ///< of them: what is lacking is another value that the thread has
+  /// How little is said of the first of them: nothing new where it lacks a value that the thread has, one
+  /// factor, or so many values and one.
+  size_t changes = SIZE_MAX;
+  std::vector<SuspectLine> related;  ///< of them: what is lacking is another value that the thread has
   bool along =
       false;  ///< that is found by what stands along operands: no line beside a change that mends all
   std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
+  std::vector<SuspectLine> in_product;   ///< where a factor that the first of these lacks could stand as well
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where

@@ -74,6 +74,10 @@ bool same_place(const SuspectLine& a, const SuspectLine& b) {
   const SourceLocation &x = a.at.where, &y = b.at.where;
   return x.file == y.file && x.line == y.line && (x.line > 0 || x.ptx_line == y.ptx_line);
 }
+bool goes_through(const SuspectLine& inner, const SuspectLine& outer) {
+  const std::vector<std::string>& frames = inner.at.where.frames;
+  return !same_place(inner, outer) && std::count(frames.begin(), frames.end(), place_of(outer.at.where)) > 0;
+}
 bool holds(const std::vector<SuspectLine>& lines, const SuspectLine& line) {
   return std::any_of(lines.begin(), lines.end(), [&](const SuspectLine& l) { return same_place(l, line); });
 }

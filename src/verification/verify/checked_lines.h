@@ -19,6 +19,9 @@ bool is_checks_own(const Verification&);
 /// "chunk.cu:142".
 std::string place_of(const SourceLocation&);
 bool same_place(const SuspectLine&, const SuspectLine&);
+/// The outer one is the call by which the inner one was inlined: the same statement, seen from without and
+/// from within.
+bool goes_through(const SuspectLine& inner, const SuspectLine& outer);
 bool holds(const std::vector<SuspectLine>&, const SuspectLine&);
 
 /// Of a run that ended out of bounds, beside where it did: where an index wrapped, and what should have kept

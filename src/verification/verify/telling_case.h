@@ -20,6 +20,7 @@ struct TellingCase {
   Problem problem;  ///< without inputs
   vm::RealOutputs exact, expected;
   std::vector<Tensor> wrong;  ///< names and axes of outputs with wrong elements
+  double sharpness = 1;       ///< so many times smaller differences than usual are wrong
 
   /// Element by element of an output: is it wrong?
   std::vector<bool> wrong_elements(const std::string& output) const;
@@ -45,5 +46,9 @@ struct TellingCase {
 /// drawn ones; then no other case is tried.
 std::optional<TellingCase> find_telling_case(const Case&, const Kernel&, const TensorMap* given,
                                              const vm::MachineOptions&, double seconds);
+
+/// The same case with gates so near 0 that exponentials of them are as good as linear: where its values are
+/// wrong for its gates alone, so that with gates of 0 they are right. None elsewhere.
+std::optional<TellingCase> with_tiny_gates(const TellingCase&, const Kernel&, const vm::MachineOptions&);
 
 }  // namespace assay
