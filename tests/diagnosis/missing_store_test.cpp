@@ -94,6 +94,10 @@ TEST(MissingStore, OfStoresThatGoElsewhereTheDeclarationOfTheirIndexIsTheOrigin)
               {{"const int to = threadIdx.x;", "const int too = 1;", "const float sum = 2.0f;", "store(",
                 "  o + to, sum);"},
                10},
+              {{"int to = threadIdx.x;", "to += 0;", "const float sum = 2.0f;", "o[to] = sum;"}, 11},
+              {{"const int to = threadIdx.x;", "const float sum = 2.0f;", "for (int i = 0; i < 1; ++i)",
+                "  o[to + i] = sum;"},
+               10},
               {{"", "", "", "o[threadIdx.x] = 2.0f;"}, 13}};
   for (const auto& row : rows) {
     const Program plan = plan_of(ptx, 1, 64, source_of(row.source));

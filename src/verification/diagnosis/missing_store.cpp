@@ -32,12 +32,14 @@ struct StoreCode {
 struct Stores {
   std::map<StoreCode, int64_t> count;
   std::map<int64_t, Place> writer;  ///< of elements, the first
-  bool overlap = false;             ///< some element was written by several threads
+  /// Some element was written by several threads, or by several statements of one.
+  bool overlap = false;
 };
 
 std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs,
                                   const vm::MachineOptions& machine, const ProgramOutput& output) {
   Stores stores;
+  std::map<int64_t, int32_t> by;  ///< of elements, the first instruction
   const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
   const bool whole = vm::visit_stores(plan, inputs, machine, output.name, [&](const vm::StoreEvent& event) {
     ++stores.count[{event.at.module, event.at.function, event.at.instruction}];
@@ -47,7 +49,8 @@ std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs,
     std::copy(event.at.thread.begin(), event.at.thread.end(), place.begin() + 3);
     for (uint64_t at = event.offset / width; at < (event.offset + event.bytes + width - 1) / width; ++at) {
       const auto [first, fresh] = stores.writer.emplace(static_cast<int64_t>(at), place);
-      stores.overlap |= !fresh && first->second != place;
+      const int32_t instruction = by.emplace(static_cast<int64_t>(at), event.at.instruction).first->second;
+      stores.overlap |= !fresh && (first->second != place || instruction != event.at.instruction);
     }
   });
   if (!whole || stores.writer.size() > kMostElements) return std::nullopt;
@@ -90,8 +93,20 @@ std::set<std::string> identifiers(const std::string& text) {
   return found;
 }
 
-/// Does the line declare one of the names as an integer: "const i64 column = ..."?
+/// Does the line move one of the names on: "key += 16 * warp"?
+bool moves_index(const std::string& text, const std::set<std::string>& names) {
+  for (size_t at = text.find(" += "); at != std::string::npos; at = text.find(" += ", at + 1)) {
+    size_t begin = at;
+    while (begin > 0 && is_word(text[begin - 1])) --begin;
+    if (names.contains(text.substr(begin, at - begin))) return true;
+  }
+  return false;
+}
+
+/// Does the line declare one of the names as an integer: "const i64 column = ..."? What counts a loop is right
+/// wherever the loop ends where it should.
 bool declares_index(const std::string& text, const std::set<std::string>& names) {
+  if (text.find("for (") != std::string::npos) return false;
   const size_t equals = text.find(" = ");
   if (equals == std::string::npos) return false;
   size_t begin = equals;
@@ -102,8 +117,8 @@ bool declares_index(const std::string& text, const std::set<std::string>& names)
   return names.contains(text.substr(begin, equals - begin));
 }
 
-/// The nearest line above a statement that declares an integer which the statement names. By the text: a
-/// compiler gives the instructions of such a line to its neighbours.
+/// The nearest line above a statement that declares or moves an integer which the statement names. By the
+/// text: a compiler gives the instructions of such a line to its neighbours.
 SourceLocation index_made_at(const SourceLocation& store, const SourceText& source) {
   constexpr int kFarthest = 60;
   const SourceRange statement = source.statement_around(store);
@@ -112,7 +127,7 @@ SourceLocation index_made_at(const SourceLocation& store, const SourceText& sour
   for (at.line = statement.first; at.line <= statement.last; ++at.line)
     names.merge(identifiers(source.line(at)));
   for (at.line = statement.first - 1; at.line > 0 && statement.first - at.line < kFarthest; --at.line)
-    if (declares_index(source.line(at), names)) return at;
+    if (declares_index(source.line(at), names) || moves_index(source.line(at), names)) return at;
   return {};
 }
 
