@@ -49,6 +49,25 @@ TEST(ParseEntry, TheEntryIsAsInTheWholeModule) {
   }
 }
 
+/// Of what each instruction is and where it stands.
+std::string placed(const Module& module, const std::string& entry) {
+  std::string text;
+  for (const Function& function : module.functions)
+    for (const Instruction& i : function.body)
+      if (function.name == entry)
+        text += i.opcode + " " + std::to_string(i.ptx_line) + ":" + std::to_string(i.ptx_column) + " " +
+                std::to_string(inlined_frames(module, i.line).size()) + "\n";
+  return text;
+}
+
+TEST(ParseEntry, OfATextThatIsKnownEveryEntryIsTheSame) {
+  PassedBodies passed;
+  for (const std::string entry : {"third", "first", "second", "third", "first"})
+    EXPECT_EQ(placed(parse_entry(three, "t.ptx", entry, &passed), entry),
+              placed(parse_entry(three, "t.ptx", entry), entry))
+        << entry;
+}
+
 TEST(ParseEntry, AModuleWithFunctionsIsReadWhole) {
   const std::string called = ".func f()\n{\nret;\n}\n";
   const Module module =

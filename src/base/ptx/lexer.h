@@ -57,6 +57,21 @@ class Lexer {
   /// Whether what was read last stands between LLVM's comments "begin inline asm" and "end inline asm".
   bool in_inline_assembly() const { return assembly_begin_ < position_ && position_ <= assembly_end_; }
 
+  /// All that the lexer knows of where it stands.
+  struct Place {
+    size_t position = 0, line_start = 0;
+    size_t assembly_begin = 0, assembly_end = 0;
+    int line = 1;
+  };
+  Place place() {
+    advance_to(position_);
+    return {position_, line_start_, assembly_begin_, assembly_end_, line_};
+  }
+  /// Of a lexer of the same text.
+  void go_to(const Place& place) {
+    position_ = line_position_ = place.position, line_start_ = place.line_start, line_ = place.line;
+    assembly_begin_ = place.assembly_begin, assembly_end_ = place.assembly_end;
+  }
   size_t position() const { return position_; }
   /// Position of the next token.
   size_t next_position();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/ptx/lexer.h"
+#include "src/base/ptx/parse_entry.h"
 #include "src/base/ptx/program.h"
 
 namespace assay::ptx {
@@ -18,7 +19,8 @@ class Parser {
  public:
   /// `apart`: a body that cannot be read refuses its function alone. `only`: the bodies of other entries are
   /// passed over; empty: none is.
-  Parser(std::string_view text, std::string path, bool apart, std::string_view only = {});
+  Parser(std::string_view text, std::string path, bool apart, std::string_view only = {},
+         PassedBodies* passed = nullptr);
   Module module();
 
  private:
@@ -55,6 +57,7 @@ class Parser {
   void module_statement();
   void file_directive();
   void function(bool entry);
+  void pass_over();
   void parameter_list(std::vector<Parameter>& list);
   void function_attributes();
   Variable variable(Space space, bool external);
@@ -95,6 +98,7 @@ class Parser {
   Lexer lex_;
   const bool apart_;
   const std::string_view only_;
+  PassedBodies* const passed_;
   Module module_;
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;

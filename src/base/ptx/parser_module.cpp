@@ -16,9 +16,8 @@ constexpr int64_t largest_parameters = 32764;  // bytes of an entry (PTX ISA 4.4
 constexpr int64_t largest_alignment = 1 << 16;
 constexpr int deepest_initialiser = 64;
 
-/// Is there a function beside the entries? By memmem: a text of megabytes is searched for each entry, and of
-/// the standard library's searches the fastest takes twice as long.
-bool declares_functions(std::string_view text) {
+/// By memmem: a text has megabytes, and of the standard library's searches the fastest takes twice as long.
+bool has_functions(std::string_view text) {
   constexpr std::string_view kFunction = ".func";
   return memmem(text.data(), text.size(), kFunction.data(), kFunction.size()) != nullptr;
 }
@@ -47,8 +46,15 @@ bool is_source(std::string_view path) {
 
 }  // namespace
 
-Parser::Parser(std::string_view text, std::string path, bool apart, std::string_view only)
-    : lex_(text, path), apart_(apart), only_(only) {
+bool PassedBodies::declares_functions(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (!declares_functions_) declares_functions_ = has_functions(text);
+  return *declares_functions_;
+}
+
+Parser::Parser(std::string_view text, std::string path, bool apart, std::string_view only,
+               PassedBodies* passed)
+    : lex_(text, path), apart_(apart), only_(only), passed_(passed) {
   module_.path = std::move(path);
 }
 
@@ -60,9 +66,10 @@ Module parse_functions(std::string_view text, std::string path) {
   return Parser(text, std::move(path), true).module();
 }
 
-Module parse_entry(std::string_view text, std::string path, std::string_view entry) {
+Module parse_entry(std::string_view text, std::string path, std::string_view entry, PassedBodies* passed) {
   // Any body may take the address of a function that the entry calls.
-  return Parser(text, std::move(path), true, declares_functions(text) ? std::string_view{} : entry).module();
+  const bool whole = passed ? passed->declares_functions(text) : has_functions(text);
+  return Parser(text, std::move(path), true, whole ? std::string_view{} : entry, passed).module();
 }
 
 Module Parser::module() {
@@ -180,8 +187,16 @@ void Parser::function(bool entry) {
       if (!parameter.name.empty() &&
           !parameters_.try_emplace(parameter.name, static_cast<int32_t>(parameters_.size())).second)
         lex_.fail_at(at, "parameter " + parameter.name + " is declared twice");
-  if (entry && !only_.empty() && function_->name != only_) return lex_.skip_braces();
+  if (entry && !only_.empty() && function_->name != only_) return pass_over();
   apart_ ? body_apart() : body();
+}
+
+/// To behind the brace that closes the body.
+void Parser::pass_over() {
+  const size_t begin = lex_.position();
+  if (const auto behind = passed_ ? passed_->behind(begin) : std::nullopt) return lex_.go_to(*behind);
+  lex_.skip_braces();
+  if (passed_) passed_->note(begin, lex_.place());
 }
 
 /// .maxntid, .reqntid, .minnctapersm, .maxnreg, .noreturn, .pragma ... between the parameters and the body.

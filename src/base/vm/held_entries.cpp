@@ -45,9 +45,16 @@ uint64_t inside(const ptx::Function& function) {
   return bytes;
 }
 
+/// A text and what parsing its entries has found.
+struct KnownText {
+  std::shared_ptr<const std::string> text;
+  ptx::PassedBodies passed;
+};
+
 /// One entry of a module, decoded by the first thread that asks for it; others wait for that entry alone.
 struct Cached {
   std::shared_ptr<const std::string> text;
+  std::shared_ptr<KnownText> known_text;
   std::string path, entry;
   std::map<std::string, uint64_t> places;
   std::mutex mutex;
@@ -60,9 +67,17 @@ struct Cache {
   using Entries = std::list<std::shared_ptr<Cached>>;
   std::mutex mutex;
   Entries entries;
-  std::unordered_multimap<std::string, Entries::iterator> by_name;  ///< the entry's
+  std::unordered_multimap<std::string, Entries::iterator> by_name;         ///< the entry's
+  std::unordered_map<const std::string*, std::weak_ptr<KnownText>> texts;  ///< of the entries that are held
   uint64_t bytes = 0, most = kMostHeld;
 
+  /// A text that is known is held by what knows it, so that no other lies in its place.
+  std::shared_ptr<KnownText> known_text(const std::shared_ptr<const std::string>& text) {
+    std::weak_ptr<KnownText>& known = texts[text.get()];
+    std::shared_ptr<KnownText> found = known.lock();
+    if (!found) known = found = std::make_shared<KnownText>(text);
+    return found;
+  }
   Entries::iterator find(const Module& source, const std::string& entry) {
     const auto [first, last] = by_name.equal_range(entry);
     const auto is = [&](const auto& named) {
@@ -82,8 +97,9 @@ struct Cache {
   }
 };
 
+/// Never taken apart: a process that ends need not free what it decoded.
 Cache& cache() {
-  static Cache made;
+  static Cache& made = *new Cache;
   return made;
 }
 
@@ -95,7 +111,8 @@ std::shared_ptr<Cached> cached(const Module& source, const std::string& entry) {
     known.entries.splice(known.entries.begin(), known.entries, found);
   } else {
     auto made = std::make_shared<Cached>();
-    made->text = source.ptx, made->path = source.path, made->entry = entry, made->places = source.places;
+    made->text = source.ptx, made->known_text = known.known_text(source.ptx), made->path = source.path,
+    made->entry = entry, made->places = source.places;
     known.entries.push_front(std::move(made));
     known.by_name.emplace(entry, known.entries.begin());
   }
@@ -130,8 +147,8 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   const std::shared_ptr<Cached> kept = cached(source, entry);
   const std::lock_guard lock(kept->mutex);
   if (!kept->code) {
-    const auto module =
-        std::make_shared<const ptx::Module>(ptx::parse_entry(*source.ptx, source.path, entry));
+    const auto module = std::make_shared<const ptx::Module>(
+        ptx::parse_entry(*kept->text, source.path, entry, &kept->known_text->passed));
     kept->code = decode(module, entry, source.places);
     hold(kept, held_bytes(*kept->code));
   }
