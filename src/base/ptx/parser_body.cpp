@@ -15,6 +15,21 @@ namespace {
 constexpr int deepest_scope = 256;
 constexpr size_t longest_site = 4096;  // of a comment's chain of calls
 constexpr int64_t most_registers = 1'000'000;
+constexpr size_t most_spare = size_t{1} << 16;  // instructions
+
+/// Empty; with the room that the bodies before it in this thread took.
+std::vector<Instruction>& spare_body() {
+  static thread_local std::vector<Instruction> spare;
+  spare.clear();
+  return spare;
+}
+
+/// The body moves into a place of its size, and leaves its room to the next.
+void keep_spare(std::vector<Instruction>& body) {
+  std::vector<Instruction> exact(std::move_iterator(body.begin()), std::move_iterator(body.end()));
+  if (body.capacity() <= most_spare) spare_body() = std::move(body);
+  body = std::move(exact);
+}
 
 }  // namespace
 
@@ -23,12 +38,14 @@ void Parser::body() {
   scope_ = 0;
   label_uses_.clear();
   current_line_ = -1;
+  function_->body = std::move(spare_body());
   while (!(lex_.peek() == '}' && scope_ == 0)) {
     if (lex_.at_end()) lex_.fail("function " + function_->name + " is not closed");
     statement();
   }
   lex_.expect('}');
   resolve_labels();
+  keep_spare(function_->body);
   function_ = nullptr;
 }
 
@@ -170,7 +187,9 @@ bool Parser::find_register(Scope& scope, std::string_view name, Operand& result)
     if (name[at] == '0' && at + 1 < name.size()) continue;  // no number starts with 0
     const auto index = static_cast<size_t>(number);
     for (RegisterRange& range : scope.register_ranges) {
-      if (number >= range.count || range.name != name.substr(0, at)) continue;
+      if (number >= range.count || range.name.size() != at || range.name.back() != name[at - 1] ||
+          !name.starts_with(range.name))
+        continue;
       if (index < range.made.size() && range.made[index] >= 0) {
         result.reg = range.made[index];
         return true;

@@ -32,13 +32,13 @@ struct Operand {
     sink,
     pair
   } kind = Kind::reg;
-  int32_t reg = -1;      ///< index into Function::registers (reg; base register of an address, -1 if none)
   bool negated = false;  ///< "!%p1"
-  uint64_t bits = 0;  ///< immediate, as 64-bit pattern (integers sign-extended; 0f/0d literals as their bits)
   bool is_float_literal = false;
   uint8_t literal_bytes = 0;  ///< float literals: 4 (0f...), 8 (0d... and decimal); integers 0
-  int64_t offset = 0;         ///< address offset
-  int32_t symbol = -1;        ///< variable index (address or symbol operand): Function/Module::variables
+  int32_t reg = -1;   ///< index into Function::registers (reg; base register of an address, -1 if none)
+  uint64_t bits = 0;  ///< immediate, as 64-bit pattern (integers sign-extended; 0f/0d literals as their bits)
+  int64_t offset = 0;      ///< address offset
+  int32_t symbol = -1;     ///< variable index (address or symbol operand): Function/Module::variables
   int32_t parameter = -1;  ///< address or symbol of a parameter: Function::parameters, then Function::returns
   int32_t target = -1;     ///< label: instruction index; -1: the prototype of an indirect call
   std::string name;        ///< special register ("%tid.x"), label, function or parameter name

@@ -105,6 +105,8 @@ void Decoder::function(int32_t index) {
   function_start_[static_cast<size_t>(index)] = static_cast<int32_t>(begin);
   first_op_.assign(made.body.size() + 1, 0);
   fixups_.clear();
+  code_->ops.reserve(begin + made.body.size() + 1);
+  forms_.reserve(code_->ops.capacity());
   if (index == code_->entry) begin_frames();
   begin_stack();
   for (size_t i = 0; i < made.body.size(); ++i) {

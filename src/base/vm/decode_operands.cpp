@@ -205,8 +205,13 @@ Slot Decoder::register_slot(int32_t reg) {
 Slot Decoder::new_cell(Cell cell) {
   const Slot slot = code_->register_bytes;
   code_->register_bytes += cell_bytes(cell);
-  cells_[slot] = cell;
+  note_cell(slot, cell);
   return slot;
+}
+
+void Decoder::note_cell(Slot slot, Cell cell) {
+  if (slot / 64 >= cells_.size()) cells_.resize(slot / 64 + 1, Cell::none);
+  cells_[slot / 64] = cell;
 }
 
 Slot Decoder::constant_slot(uint64_t bits, Cell cell) {

@@ -1,5 +1,4 @@
 // Signatures of the ops: what each reads, writes and reaches, by its row and the slots that decoding gave it.
-#include <unordered_map>
 
 #include "src/base/vm/decoder.h"
 
@@ -91,11 +90,6 @@ void append_accesses(const Op& op, std::vector<Access>& accesses) {
 
 }  // namespace
 
-Cell Decoder::cell_at(Slot slot) const {
-  const auto found = cells_.find(slot);
-  return found == cells_.end() ? Cell::none : found->second;
-}
-
 void Decoder::append_uses(const Op& op, bool written) {
   std::vector<Use>& uses = code_->uses;
   const auto slots = [&](uint32_t first, uint32_t last) {
@@ -120,8 +114,8 @@ void Decoder::append_uses(const Op& op, bool written) {
 }
 
 void Decoder::resolve_signatures() {
-  for (const Immediate& immediate : code_->immediates) cells_[immediate.slot] = immediate.cell;
-  for (const SpecialCell& special : code_->specials) cells_[special.slot] = special.cell;
+  for (const Immediate& immediate : code_->immediates) note_cell(immediate.slot, immediate.cell);
+  for (const SpecialCell& special : code_->specials) note_cell(special.slot, special.cell);
   for (size_t f = 0; f < registers_.size(); ++f)
     for (size_t r = 0; r < registers_[f].size(); ++r)
       if (const Slot slot = registers_[f][r]; slot != no_slot)

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "src/base/ptx/program.h"
@@ -102,7 +101,8 @@ class Decoder {
   void note_forms(const ptx::Instruction*, const Row*);
   void resolve_signatures();
   void append_uses(const Op&, bool written);
-  Cell cell_at(Slot) const;
+  Cell cell_at(Slot slot) const { return slot / 64 < cells_.size() ? cells_[slot / 64] : Cell::none; }
+  void note_cell(Slot, Cell);
   [[noreturn]] void refuse(const ptx::Instruction&) const;
   Slot register_slot(int32_t reg);
   Slot constant_slot(uint64_t bits, Cell cell);
@@ -120,8 +120,8 @@ class Decoder {
   std::vector<Fixup> fixups_;
   std::vector<int32_t> first_op_;             ///< by instruction of the current function, end included
   std::vector<std::vector<Slot>> registers_;  ///< by function, by register; no_slot: not named yet
-  std::unordered_map<Slot, Cell> cells_;      ///< of registers; constants join when they have their places
-  std::vector<ptx::Form> forms_;              ///< by op
+  std::vector<Cell> cells_;       ///< by slot / 64, of registers; constants join when they have their places
+  std::vector<ptx::Form> forms_;  ///< by op
   std::map<std::pair<uint64_t, Cell>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::vector<Slot> scratch_;  ///< by Cell
