@@ -63,7 +63,7 @@ std::vector<Constant> constants_of(const Program& program, const PreparedProgram
     const Code& code = prepared.code(i);
     const ShadowText& text = shadow_text(code);
     for (const Immediate& immediate : code.immediates)
-      if (immediate.cell == Cell::word && text.float_slots.contains(immediate.slot) &&
+      if (immediate.cell == Cell::word && text.is_float[immediate.slot] &&
           !literals_of(code).of_series.contains(immediate.slot))
         known.insert(without_sign(static_cast<uint32_t>(immediate.bits)));
     for (const Argument& argument : program.launches[i].arguments)

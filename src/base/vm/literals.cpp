@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
+#include <optional>
+#include <utility>
 
 #include "src/base/numerics/format.h"
+#include "src/base/vm/by_slot.h"
 
 namespace assay::vm {
 namespace {
@@ -31,39 +33,43 @@ struct Step {
 };
 
 /// Immediates, and registers that one move of an immediate fills, and nothing else.
-std::map<Slot, Immediate> literal_registers(const Code& code) {
-  std::map<Slot, Immediate> found;
-  std::map<Slot, int> writers;
-  for (const Immediate& immediate : code.immediates) found.emplace(immediate.slot, immediate);
+std::vector<std::pair<Slot, Immediate>> literal_registers(const Code& code) {
+  BySlot<const Immediate*> known(code);
+  BySlot<int> writers(code);
+  std::vector<std::pair<Slot, Immediate>> found;
+  const auto add = [&](Slot slot, const Immediate& immediate) {
+    if (known[slot]) return;
+    known.set(slot, &immediate);
+    found.emplace_back(slot, immediate);
+  };
+  for (const Immediate& immediate : code.immediates) add(immediate.slot, immediate);
   for (const Op& op : code.ops)
-    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
+    for (const Use& written : code.signature(op).writes) writers.set(written.slot, writers[written.slot] + 1);
   for (const Op& op : code.ops)
     if (op.row && op.row->flow == Flow::copy && op.source_count == 1 && !op.guarded && writers[op.d] == 1)
-      if (const auto from = found.find(op.s[0]); from != found.end()) found.emplace(op.d, from->second);
+      if (const Immediate* const from = known[op.s[0]]) add(op.d, *from);
   return found;
 }
 
 class Text {
  public:
-  explicit Text(const Code& code) : code_(code) {
+  explicit Text(const Code& code) : code_(code), bits_(code) {
     for (const auto& [slot, literal] : literal_registers(code))
-      if (literal.cell == Cell::word) bits_[slot] = static_cast<uint32_t>(literal.bits);
+      if (literal.cell == Cell::word) bits_.set(slot, static_cast<uint32_t>(literal.bits));
     find_steps();
+    std::ranges::stable_sort(factors_, {}, &Factor::slot);
   }
 
   const std::vector<Step>& steps() const { return steps_; }
   Slot result(const Step& step) const { return code_.ops[step.sum].d; }
-  bool is_literal(Slot slot) const { return bits_.contains(slot); }
-  double literal(Slot slot) const { return std::bit_cast<float>(bits_.at(slot)); }
-  bool holds_inexact(Slot slot) const {
-    const auto found = bits_.find(slot);
-    return found != bits_.end() && is_inexact(found->second);
-  }
+  bool is_literal(Slot slot) const { return bits_[slot].has_value(); }
+  double literal(Slot slot) const { return std::bit_cast<float>(*bits_[slot]); }
+  bool holds_inexact(Slot slot) const { return is_literal(slot) && is_inexact(*bits_[slot]); }
   /// visit(step, k): factor k is this register.
   template <class Visit>
   void each_use(Slot slot, Visit visit) const {
-    const auto [first, last] = by_factor_.equal_range(slot);
-    for (auto at = first; at != last; ++at) visit(steps_[at->second.first], at->second.second);
+    for (const Factor& factor : std::ranges::equal_range(factors_, slot, {}, &Factor::slot))
+      visit(steps_[factor.step], factor.k);
   }
 
  private:
@@ -73,11 +79,10 @@ class Text {
   }
   /// In the order of the text: what wrote a register last is what is read.
   void find_steps() {
-    std::map<Slot, size_t> products, made;  // register -> op, step
+    BySlot<int> products(code_, -1), made(code_, -1);  // by register: op, step
     const auto add = [&](Step step) {
-      if (const auto from = made.find(step.addend); from != made.end())
-        step.before = static_cast<int>(from->second);
-      for (const int k : {0, 1}) by_factor_.emplace(step.factor[k], std::pair{steps_.size(), k});
+      step.before = made[step.addend];
+      for (const int k : {0, 1}) factors_.push_back({step.factor[k], steps_.size(), k});
       steps_.push_back(step);
     };
     for (size_t i = 0; i < code_.ops.size(); ++i) {
@@ -88,21 +93,27 @@ class Text {
       if (is_f32(op, 2) && operation == ptx::Operation::mul) add({i, i, {op.s[0], op.s[1]}, no_slot});
       if (is_f32(op, 2) && (operation == ptx::Operation::add || operation == ptx::Operation::sub))
         for (const int k : {0, 1})
-          if (const auto product = products.find(op.s[k]); product != products.end()) {
-            const Op& from = code_.ops[product->second];
-            add({product->second, i, {from.s[0], from.s[1]}, op.s[1 - k]});
+          if (const int product = products[op.s[k]]; product >= 0) {
+            const Op& from = code_.ops[static_cast<size_t>(product)];
+            add({static_cast<size_t>(product), i, {from.s[0], from.s[1]}, op.s[1 - k]});
           }
       for (const Use& written : code_.signature(op).writes)
-        products.erase(written.slot), made.erase(written.slot);
-      if (is_f32(op, 2) && operation == ptx::Operation::mul) products[op.d] = i;
-      if (steps_.size() > known) made[op.d] = known;
+        products.set(written.slot, -1), made.set(written.slot, -1);
+      if (is_f32(op, 2) && operation == ptx::Operation::mul) products.set(op.d, static_cast<int>(i));
+      if (steps_.size() > known) made.set(op.d, static_cast<int>(known));
     }
   }
 
+  /// Factor k of a step is this register.
+  struct Factor {
+    Slot slot;
+    size_t step;
+    int k;
+  };
   const Code& code_;
-  std::map<Slot, uint32_t> bits_;
+  BySlot<std::optional<uint32_t>> bits_;
   std::vector<Step> steps_;
-  std::multimap<Slot, std::pair<size_t, int>> by_factor_;  ///< register -> (step, which factor)
+  std::vector<Factor> factors_;  ///< ascending
 };
 
 /// The literal among the factors; -1 where neither or both are.
@@ -112,7 +123,7 @@ int literal_factor(const Text& text, const Step& step) {
 }
 
 /// Marks the ops of the polynomials, and where they begin.
-void find_series(const Text& text, std::vector<double>& left_out, std::set<size_t>& members) {
+void find_series(const Text& text, std::vector<double>& left_out, std::vector<char>& is_member) {
   for (const Step& first : text.steps()) {
     const int k = literal_factor(text, first);
     if (k < 0 || !text.is_literal(first.addend)) continue;
@@ -125,7 +136,7 @@ void find_series(const Text& text, std::vector<double>& left_out, std::set<size_
       });
     if (chain.size() == 1) continue;
     left_out[first.product] = kLeftOut;
-    for (const Step* step : chain) members.insert({step->product, step->sum});
+    for (const Step* step : chain) is_member[step->product] = is_member[step->sum] = 1;
   }
 }
 
@@ -177,21 +188,25 @@ Literals find_literals(const Code& code) {
   found.shifters = find_shifters(code);
   found.left_out.resize(code.ops.size());
   found.exact_source.resize(code.ops.size(), -1);
-  std::set<size_t> members;
-  find_series(text, found.left_out, members);
+  std::vector<char> is_member(code.ops.size());
+  find_series(text, found.left_out, is_member);
   find_high_parts(code, text, found.exact_source);
-  if (members.empty()) found.left_out.clear();
-  std::set<Slot> elsewhere;
+  if (std::ranges::find(is_member, 1) == is_member.end()) found.left_out.clear();
+  BySlot<char> elsewhere(code);
   const auto moves = [&](const Op& op) {
     return op.row && op.row->flow == Flow::copy && op.source_count == 1 && text.is_literal(op.d);
   };
   for (size_t i = 0; i < code.ops.size(); ++i)
     for (const Use& read : code.signature(code.ops[i]).reads)
-      if (text.is_literal(read.slot))
-        (members.contains(i) || moves(code.ops[i]) ? found.of_series : elsewhere).insert(read.slot);
+      if (text.is_literal(read.slot)) {
+        if (is_member[i] || moves(code.ops[i]))
+          found.of_series.insert(read.slot);
+        else
+          elsewhere.set(read.slot, 1);
+      }
   for (const Op& op : code.ops)  // a literal goes where the register goes that a move fills with it
-    if (moves(op) && elsewhere.contains(op.d)) elsewhere.insert(op.s[0]);
-  std::erase_if(found.of_series, [&](Slot slot) { return elsewhere.contains(slot); });
+    if (moves(op) && elsewhere[op.d]) elsewhere.set(op.s[0], 1);
+  std::erase_if(found.of_series, [&](Slot slot) { return elsewhere[slot] != 0; });
   return found;
 }
 

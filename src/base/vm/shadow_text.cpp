@@ -8,14 +8,14 @@
 namespace assay::vm {
 namespace {
 
-std::set<Slot> float_slots(const Code& code) {
-  std::set<Slot> slots;
+BySlot<char> float_slots(const Code& code) {
+  BySlot<char> slots(code);
   for (const Op& op : code.ops)
     for (int k = 0; op.row && k < op.source_count && k < 3; ++k) {
       const ptx::Type type = op.row->sources[static_cast<size_t>(k)];
       if (type == ptx::Type::f32 || (op.row->flow == Flow::copy && type == ptx::Type::b32) ||
           op.row->flow == Flow::select)
-        slots.insert(op.s[k]);
+        slots.set(op.s[k], 1);
     }
   return slots;
 }

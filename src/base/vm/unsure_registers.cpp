@@ -38,8 +38,10 @@ class Paths {
       : code_(code),
         graph_(flow_graph(code, 0, static_cast<int32_t>(code.ops.size()))),
         words_((code.register_bytes / kUnit + 63) / 64),
-        entered_(graph_.first.size(), Set(words_, ~uint64_t{0})) {
+        entered_(graph_.first.size(), Set(words_, ~uint64_t{0})),
+        writes_(graph_.first.size(), Set(words_)) {
     entered_[0].assign(words_, 0);
+    for (size_t at = 0; at < writes_.size(); ++at) each_op(at, [&](const Op& op) { write(op, writes_[at]); });
   }
 
   Set unsure() {
@@ -50,7 +52,7 @@ class Paths {
       open.pop_back();
       seen[at] = 1;
       Set written = entered_[at];
-      each_op(at, [&](const Op& op) { write(op, written); });
+      for (size_t w = 0; w < words_; ++w) written[w] |= writes_[at][w];
       for (const int32_t successor : graph_.successors[at]) {
         const auto next = static_cast<size_t>(successor);
         bool less = !seen[next];
@@ -99,7 +101,7 @@ class Paths {
   const Code& code_;
   const FlowGraph graph_;
   const size_t words_;
-  std::vector<Set> entered_;
+  std::vector<Set> entered_, writes_;  ///< by stretch: before it; in it
 };
 
 }  // namespace
