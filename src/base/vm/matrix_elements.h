@@ -46,16 +46,19 @@ class MatrixElements {
   ElementPlace b(int k, int column) const;
   ElementPlace c(int row, int column) const { return sum(row, column, first_c_); }
   ElementPlace d(int row, int column) const { return sum(row, column, 0); }
+  struct Asked {
+    bool a = true, b = true, c = true;
+  };
   /// visit('A', row, k, format, place), visit('B', k, column, ...), visit('C', row, column, ...) for all that
-  /// the instruction takes; C last.
+  /// the instruction takes, of the operands that are asked; C last.
   template <class Visit>
-  void each_operand(Visit visit) const {
-    for (int k = 0; k < form_.k; ++k) {
-      for (int row = 0; row < form_.rows && k < form_.a_depth(); ++row)
+  void each_operand(Visit visit, Asked asked = {true, true, true}) const {
+    for (int k = 0; k < form_.k && (asked.a || asked.b); ++k) {
+      for (int row = 0; asked.a && row < form_.rows && k < form_.a_depth(); ++row)
         visit('A', row, column_of_a(row, k), form_.a, a(row, k));
-      for (int n = 0; n < form_.columns(); ++n) visit('B', k, n, form_.b, b(k, n));
+      for (int n = 0; asked.b && n < form_.columns(); ++n) visit('B', k, n, form_.b, b(k, n));
     }
-    for (int row = 0; adds_ && row < form_.rows; ++row)
+    for (int row = 0; asked.c && adds_ && row < form_.rows; ++row)
       for (int n = 0; n < form_.columns(); ++n) visit('C', row, n, form_.sum, c(row, n));
   }
   /// visit(row, column, place) for the elements of D.

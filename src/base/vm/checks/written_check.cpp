@@ -183,24 +183,17 @@ WrittenCheck::Lanes WrittenCheck::any_source(const Warp& warp, const Facts& f) {
   return found;
 }
 
-uint32_t WrittenCheck::make_event(const Warp& warp, const Op& op, int lane, std::string what) {
-  const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
-  if (is_new)
-    events_.push_back({place(warp, op, lane, "read by " + opcode_of(*code_, op)), std::move(what), &op});
-  return known->second;
-}
-
 uint32_t WrittenCheck::event_of(const Warp& warp, const Op& op, const Register& source, int lane) {
   if (const uint32_t known = origin(warp, source, lane)) return known;
-  // Its name, where the instruction reads a single register.
-  int32_t only = -1, count = 0;
-  if (const ptx::Instruction* const instruction = instruction_of(*code_, op))
-    for (size_t i = 1; i < instruction->operands.size(); ++i)
-      if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
-  return make_event(warp, op, lane,
-                    count == 1
-                        ? "register " + function_of(*code_, op)->registers[static_cast<size_t>(only)].name
-                        : "a register");
+  return make_event(warp, op, lane, [&]() -> std::string {
+    // Its name, where the instruction reads a single register.
+    int32_t only = -1, count = 0;
+    if (const ptx::Instruction* const instruction = instruction_of(*code_, op))
+      for (size_t i = 1; i < instruction->operands.size(); ++i)
+        if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
+    if (count != 1) return "a register";
+    return "register " + function_of(*code_, op)->registers[static_cast<size_t>(only)].name;
+  });
 }
 
 /// States in the lanes of `mask`; the first source that is not written gives its event.

@@ -117,7 +117,13 @@ class WrittenCheck : public Check<WrittenFacts> {
   Lanes any_source(const Warp&, const Facts&);
   /// The event behind lane's state of a source; made where the register itself was never written.
   uint32_t event_of(const Warp&, const Op&, const Register&, int lane);
-  uint32_t make_event(const Warp&, const Op&, int lane, std::string what);
+  /// `what` is asked only where the op has none yet.
+  template <class Text>
+  uint32_t make_event(const Warp& warp, const Op& op, int lane, Text what) {
+    const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
+    if (is_new) events_.push_back({place(warp, op, lane, "read by " + opcode_of(*code_, op)), what(), &op});
+    return known->second;
+  }
   void set(Warp&, const Op&, const Register&, uint32_t mask, const ByteLanes& states);
   void set_all(Warp&, const Op&, const Register&, uint32_t mask, Lanes states);
   void clear(const Warp&, const Register&, uint32_t mask);

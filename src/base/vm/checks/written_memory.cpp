@@ -76,10 +76,10 @@ uint32_t WrittenCheck::memory_event(const Warp& warp, const Op& op, const BytePl
   if (state == derived)
     if (const uint32_t known = stored_event(warp, at, byte)) return known;
   const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
-  const uint32_t made =
-      make_event(warp, op, at.lane,
-                 !in_block && is_parameter(at.at) ? argument_text(*code_, at.at + byte)
-                                                  : memory_text(*block_, at.space, at.at + byte));
+  const uint32_t made = make_event(warp, op, at.lane, [&] {
+    return !in_block && is_parameter(at.at) ? argument_text(*code_, at.at + byte)
+                                            : memory_text(*block_, at.space, at.at + byte);
+  });
   events_[made].elsewhere = partial_ && !in_block && !is_parameter(at.at);
   return made;
 }
@@ -170,8 +170,9 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     give(warp, t.to, t.bytes, taken);
   });
   each_lane(absent, [&](int lane) {
-    const std::string what =
-        "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
+    const auto what = [&] {
+      return "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
+    };
     spoil(warp, facts(op).d, 1u << lane, make_event(warp, op, lane, what));
   });
   if (flow != Flow::select) return;

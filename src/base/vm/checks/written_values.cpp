@@ -131,8 +131,23 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
   };
   std::vector<Lanes> unwritten(op.slot_count);
   for (int i = 0; i < op.slot_count; ++i) unwritten[static_cast<size_t>(i)] = any(warp, register_at(i));
-  elements.each_operand([&](char operand, int row, int column, Element element, const ElementPlace& at) {
-    if (at.slot >= 0 && unwritten[static_cast<size_t>(at.slot)] == 0) return;
+  const auto lacks = [&](int first, int count) {
+    const Lanes* const begin = unwritten.data() + first;
+    return std::any_of(begin, begin + count, [](Lanes lanes) { return lanes != 0; });
+  };
+  const int first_b = sums + form.a_registers(), first_c = first_b + form.b_registers();
+  const MatrixElements::Asked asked{.a = form.a_in_shared || lacks(sums, form.a_registers()),
+                                    .b = form.warpgroup || lacks(first_b, form.b_registers()),
+                                    .c = lacks(form.warpgroup ? 0 : first_c, sums)};
+  const auto is_known = [&](char operand, int row, int column, const ElementPlace& at) {
+    return ((operand == 'A' && rows[static_cast<size_t>(row)]) ||
+            (operand == 'B' && columns[static_cast<size_t>(column)])) &&
+           origin(warp, register_at(at.slot), at.lane);
+  };
+  const auto note = [&](char operand, int row, int column, Element element, const ElementPlace& at) {
+    if (at.slot >= 0 && !(unwritten[static_cast<size_t>(at.slot)] >> at.lane & 1)) return;
+    // A row or column that is spoiled already, by what makes no event of its own.
+    if (at.slot >= 0 && event && is_known(operand, row, column, at)) return;
     const BytePlace from = place_of(op, at);
     const int count = std::max(1, format_of(element).bits / 8);
     const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
@@ -144,7 +159,8 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
     event = taken.event;
     if (operand != 'C' && from.slot != no_slot && events_[event].through.empty())
       events_[event].through = opcode_of(*code_, op) + " at " + source_place(where(*code_, op));
-  });
+  };
+  elements.each_operand(note, asked);
   for (int row = 0; row < form.rows && form.sparse; ++row)
     for (int i = 0; i < form.a_depth(); ++i) {
       const BytePlace from{op.slots[op.slot_count - 1], {}, metadata_lane(form, row, i), 0};
