@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "src/base/numerics/format.h"
 #include "src/base/ptx/program.h"
@@ -93,9 +94,13 @@ struct ErrorCells {
   };
   /// `blank` is of no kind. Arrays that are large enough stay, and what they hold of parts with them.
   void reset(size_t n, Cell blank) {
-    count = n, parts = blank.parts;
-    if (n <= room && blank.parts <= parts_of_room) return clear();
-    holds = false;
+    parts = blank.parts;
+    if (n <= room && blank.parts <= parts_of_room) {
+      clear();
+      count = n;
+      return;
+    }
+    count = n, holds = false;
     room = std::bit_ceil(std::max(n, room)), parts_of_room = std::max(blank.parts, parts_of_room);
     kind = lazy_zeros<ErrorKind>(room);  // `blank` is none
     error = lazy_zeros<double>(room), bound = lazy_zeros<double>(room);
@@ -105,14 +110,19 @@ struct ErrorCells {
   size_t bytes() const { return room * (1 + sizeof(double) * (2 + static_cast<size_t>(parts_of_room))); }
   bool may_hold() const { return std::atomic_ref(const_cast<bool&>(holds)).load(std::memory_order_relaxed); }
   void begin_to_hold() { std::atomic_ref(holds).store(true, std::memory_order_relaxed); }
-  /// All kinds become none; those that may be another.
+  /// All kinds become none; those that may be another. Behind `count` none is.
   void clear() {
-    uint8_t* const begin = plain.data();
-    for (uint8_t* row = begin; (row = static_cast<uint8_t*>(std::memchr(
-                                    row, 0, plain.size() - static_cast<size_t>(row - begin)))) != nullptr;
-         *row = 1)
-      std::fill_n(kind.get() + kRow * static_cast<size_t>(row - begin), kRow, ErrorKind::none);
-    if (holds) std::fill_n(kind.get(), room, ErrorKind::none), holds = false;
+    const size_t all = std::min(plain.size(), (count + kRow - 1) / kRow);
+    for (size_t first = 0; first < all; first += sizeof(uint64_t)) {
+      constexpr uint64_t kAllPlain = 0x0101010101010101u;
+      const size_t behind = std::min(first + sizeof kAllPlain, all);
+      uint64_t rows = kAllPlain;
+      std::memcpy(&rows, &plain[first], behind - first);
+      if (rows == kAllPlain) continue;
+      for (size_t row = first; row < behind; ++row)
+        if (!std::exchange(plain[row], 1)) std::fill_n(kind.get() + kRow * row, kRow, ErrorKind::none);
+    }
+    if (holds) std::fill_n(kind.get(), count, ErrorKind::none), holds = false;
   }
   /// Of registers, whose kinds are all none.
   void begin_rows() {

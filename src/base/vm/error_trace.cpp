@@ -64,7 +64,7 @@ ErrorTrace::ErrorTrace(const ErrorPlan& plan)
       fragments_(room_->fragments) {}
 
 ErrorTrace::~ErrorTrace() {
-  constexpr size_t kMostLeft = size_t{1} << 28;  // of addresses; what was never touched takes no memory
+  constexpr size_t kMostLeft = size_t{1} << 30;  // of addresses; what was never touched takes no memory
   size_t bytes = 0;
   cells_.each_kept_array([&](const Cells& cells) { bytes += cells.bytes(); });
   if (bytes <= kMostLeft) left_ = std::move(room_);
