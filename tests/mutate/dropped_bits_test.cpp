@@ -8,11 +8,11 @@
 namespace assay {
 namespace {
 
-/// The first literal of the body's second line (8) one larger.
-bool dropped(const std::string& body) {
+/// The first literal of the body's second line (8) one larger, or another change.
+bool dropped(const std::string& body, const char* change = "8+shift-constant") {
   const ptx::MutableText text = small_program(body);
   const ptx::Function& f = text.module().functions[0];
-  const ptx::Mutation mutation = text.named("8+shift-constant");
+  const ptx::Mutation mutation = text.named(change);
   const ptx::Module changed = ptx::parse(text.with(mutation), "test.ptx");
   ValueRanges ranges(f, {});
   return changes_dropped_bits_only(ranges, mutation.instruction,
@@ -42,6 +42,11 @@ TEST(DroppedBits, AreThoseThatNothingKeeps) {
   const std::string carried = "ld.global.u32 %r2, [%rd1]; shl.b32 %r3, %r2, 4;\nadd.s32 %r1, %r3, 31;\n";
   EXPECT_FALSE(dropped(carried + "and.b32 %r4, %r1, -256; st.global.u32 [%rd1], %r4;"))
       << "32 is a bit further";
+  const std::string inserted = "\nbfi.b32 %r1, %r2, %r3, 4, 28; st.global.u32 [%rd1], %r1;";
+  EXPECT_TRUE(dropped("mov.u32 %r2, %tid.x; mov.u32 %r3, 7;" + inserted, "8+shift-constant.4"))
+      << "bit 31 is 0 on either side";
+  EXPECT_FALSE(dropped("mov.u32 %r2, %tid.x; ld.global.u32 %r3, [%rd1];" + inserted, "8+shift-constant.4"));
+  EXPECT_FALSE(dropped("ld.global.u32 %r2, [%rd1]; mov.u32 %r3, 7;" + inserted, "8+shift-constant.4"));
 }
 
 }  // namespace

@@ -34,6 +34,10 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
   const auto one_operand = [&](const char* mask) {
     return masked(mask).replace(0, masked(mask).find("and.b64"), "mov.b64 %rd4, %rd2; ");
   };
+  const std::string sum = " st.global.f32 [%rd1], %f3;",
+                    product =
+                        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, "
+                        "{%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};";
   const std::string both_ways = masked("-4294967296"), other_mask = masked("-65536");
   const struct {
     const char* change;
@@ -94,6 +98,31 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
        "ld.param.u32 %r1, [n]; shr.s32 %r2, %r1, 31; shr.u32 %r3, %r2, 30; add.s32 %r3, %r1, %r3;" + choice,
        "ld.param.u32 %r1, [n]; shr.s32 %r2, %r1, 31; shr.u32 %r3, %r2, 4; add.s32 %r3, %r1, %r3;" + choice,
        "one and the same value"},
+      {"8+change-rounding", "cvt.rna.tf32.f32 %r1, %f1; mov.b32 %f2, %r1;\nsub.rn.f32 %f3, %f1, %f2;" + sum,
+       "cvt.rna.tf32.f32 %r1, %f4; mov.b32 %f2, %r1;\nsub.rn.f32 %f3, %f1, %f2;" + sum, "nearest tf32"},
+      {"round-to-bf16", "mul.rn.f32 %f3, %f1, %f2; cvt.rn.bf16x2.f32 %r1, %f3, %f1;" + store,
+       "mul.rn.f32 %f3, %f1, %f2; cvt.rn.f16x2.f32 %r1, %f3, %f1;" + store, "rounds it to bf16"},
+      {"8+swap-sources",
+       "mov.f32 %f1, 0f00000000; cvt.rna.tf32.f32 %r1, %f1; mov.b32 %f2, %r1;\nsub.rn.f32 %f3, %f1, %f2;" +
+           sum,
+       "mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f00000000;\nsub.rn.f32 %f3, %f1, %f2;" + sum,
+       "always the same"},
+      {"8+change-rounding",
+       "ld.global.u32 %r2, [%rd1]; shl.b32 %r3, %r2, 16; mov.b32 %f1, %r3;\ncvt.rna.tf32.f32 %r1, %f1;" +
+           store,
+       "ld.global.u32 %r2, [%rd1]; shl.b32 %r3, %r2, 8; mov.b32 %f1, %r3;\ncvt.rna.tf32.f32 %r1, %f1;" +
+           store,
+       "few enough bits"},
+      {"swap-elements", product + " st.global.f32 [%rd1], %f4;", product + " st.global.f32 [%rd1], %f2;",
+       "the elements that change"},
+      {"swap-elements", "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1]; st.global.f32 [%rd1], %f4;",
+       "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1]; st.global.f32 [%rd1], %f2;", "the elements that change"},
+      {"8+shift-constant",
+       "setp.eq.s32 %p1, %r2, 0;\nmov.u32 %r1, 5;\n@%p1 bra $L_a; mov.u32 %r1, 7; $L_a: @%p1 bra $L_end;" +
+           store,
+       "setp.eq.s32 %p1, %r2, 0;\nmov.u32 %r1, 5;\n@%p1 bra $L_a; mov.u32 %r1, 7; $L_a: @%p2 bra $L_end;" +
+           store,
+       "overwritten"},
       {"drop-branch", both_ways, other_mask, "only slower"},
       {"and-to-or", one_operand("-4294967296"), one_operand("-65536"), "only slower"},
       {"fix-predicate.2", both_ways, other_mask, "only slower"},

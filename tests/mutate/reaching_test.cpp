@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "src/campaign/mutate/value_range.h"
 #include "tests/mutate/small_program.h"
 
 namespace assay {
@@ -19,7 +20,8 @@ std::string seen_at_end(const std::string& body) {
   int32_t r1 = -1;
   for (size_t i = 0; i < f.registers.size(); ++i)
     if (f.registers[i].name == "%r1") r1 = static_cast<int32_t>(i);
-  const auto writes = reaching_writes(f, static_cast<int32_t>(f.body.size()) - 2, r1);
+  ValueRanges ranges(f, {});
+  const auto writes = reaching_writes(ranges, static_cast<int32_t>(f.body.size()) - 2, r1);
   if (!writes) return "entry";
   std::set<int32_t> lines;
   for (const int32_t write : *writes) lines.insert(f.body[static_cast<size_t>(write)].ptx_line);
@@ -51,7 +53,8 @@ TEST(ReachingWrites, OfTensorCoresAreTheRegistersOfD) {
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;\n"
       "st.global.f32 [%rd3], %f1;");
   const ptx::Function& f = text.module().functions[0];
-  EXPECT_EQ(reaching_writes(f, 2, f.body[2].operands[1].reg), (std::vector<int32_t>{1}));
+  ValueRanges ranges(f, {});
+  EXPECT_EQ(reaching_writes(ranges, 2, f.body[2].operands[1].reg), (std::vector<int32_t>{1}));
 }
 
 }  // namespace

@@ -29,6 +29,18 @@ TEST(ValueRange, FollowsDefinitions) {
       {"mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1023; selp.b32 %r1, 4, -1, %p1;", {-1, 4}},
       {"mov.u32 %r2, %tid.x; or.b32 %r1, %r2, 48;", {48, 1023}},
       {"mov.u32 %r2, %tid.x; xor.b32 %r1, %r2, 48;", {0, 1023}},
+      {"mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 1; and.b32 %r1, %r3, -2048;", {0, 0}},
+      {"mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 1024; and.b32 %r1, %r3, 1023;", {0, 1023}},
+      {"mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 1024; and.b32 %r1, %r3, 2047;", {1024, 2047}},
+      {"mov.u32 %r2, %tid.x; add.s32 %r3, %r2, 1023; and.b32 %r1, %r3, 2047;", {0, 2046}},
+      {"mov.u32 %r2, %tid.x; and.b32 %r3, %r2, 3; shl.b32 %r4, %r2, 2; or.b32 %r1, %r3, %r4;", {0, 4095}},
+      {"mov.u32 %r2, %tid.x; and.b32 %r3, %r2, 3; shl.b32 %r4, %r2, 3; or.b32 %r1, %r3, %r4;", {0, 8187}},
+      {"mov.u32 %r2, %tid.x; and.b32 %r3, %r2, 15; shl.b32 %r4, %r2, 3; or.b32 %r1, %r3, %r4;", {0, 8191}},
+      {"mov.u32 %r2, %tid.x; shr.u32 %r1, %r2, 5; ld.global.u32 %r2, [%rd1];", {0, 31}},
+      {"mov.u32 %r2, %tid.x; $L_a: shr.u32 %r1, %r2, 5; ld.global.u32 %r2, [%rd1]; @%p1 bra $L_a;",
+       {0, 134217727}},
+      {"mov.u32 %r1, %tid.x; $L_a: add.s32 %r1, %r1, 128; setp.lt.s32 %p1, %r1, 4096; @%p1 bra $L_a;",
+       {0, 4223}},
       {"mov.u32 %r2, %tid.x; div.s32 %r3, %r2, 10; rem.s32 %r1, %r3, 8;", {0, 7}},
       {"mov.u32 %r1, 0; @%p1 mov.u32 %r1, 5;", {0, 5}},
       {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, -1; shr.s32 %r1, %r3, 31;", {-1, 0}},
@@ -64,7 +76,7 @@ TEST(ValueRange, OfParametersIsWhatAllPlansPass) {
   ParameterRoles roles;
   EXPECT_EQ(range(roles, 0), ValueRange{});
   roles.places = {0};
-  EXPECT_EQ(range(roles, 0), (ValueRange{1, INT64_MAX}));
+  EXPECT_EQ(range(roles, 0), (ValueRange{256, INT64_MAX}));
   roles.places = {}, roles.nulls = {0};
   EXPECT_EQ(range(roles, 0), (ValueRange{0, 0}));
   roles.sizes = {1}, roles.most[1] = 64;

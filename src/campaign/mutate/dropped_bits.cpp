@@ -67,9 +67,14 @@ class Difference {
     if (operation == add && changed == 2)
       return of_sums(zeros_.of(before.operands[1], width), was, is, width);
     if (operation == bfi && changed >= 3 && is_literal(before.operands[3]) &&
-        is_literal(before.operands[4]) && before.operands[3].bits == after.operands[3].bits)
-      return field_of(before.operands[3], before.operands[4], width) ^
-             field_of(after.operands[3], after.operands[4], width);
+        is_literal(before.operands[4]) && before.operands[3].bits == after.operands[3].bits &&
+        before.operands[3].bits < static_cast<uint64_t>(width)) {
+      const uint64_t inserted = ~zeros_.of(before.operands[1], width) << before.operands[3].bits,
+                     kept = ~zeros_.of(before.operands[2], width);
+      return (field_of(before.operands[3], before.operands[4], width) ^
+              field_of(after.operands[3], after.operands[4], width)) &
+             (inserted | kept);
+    }
     return std::nullopt;
   }
   /// x + was and x + is: the low bits only, where these sums carry nothing upwards.

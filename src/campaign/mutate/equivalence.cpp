@@ -9,9 +9,13 @@
 
 #include "src/base/vm/signature.h"
 #include "src/campaign/mutate/dropped_bits.h"
+#include "src/campaign/mutate/exact_floats.h"
+#include "src/campaign/mutate/needed.h"
+#include "src/campaign/mutate/overwritten.h"
 #include "src/campaign/mutate/reaching.h"
 #include "src/campaign/mutate/value_range.h"
 #include "src/campaign/mutate/ways.h"
+#include "src/campaign/mutate/zero_bits.h"
 
 namespace assay {
 namespace {
@@ -20,6 +24,7 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Operation;
 using ptx::Rounding;
+using ptx::Type;
 
 struct Question {
   const ptx::Function& original;
@@ -36,30 +41,11 @@ bool is_integer(const Instruction& in) {
   return in.form.type() != ptx::Type::none && !ptx::is_float(in.form.type());
 }
 
-/// Does more than write registers: stores, synchronises, decides where the run goes.
-bool acts(const vm::TextSignature& s) {
-  const bool stores = std::any_of(s.accesses.begin(), s.accesses.end(), [](const vm::Access& access) {
-    return access.direction != vm::Access::Direction::read;
-  });
-  const bool waits = s.meaning && s.meaning->asynchronous.step != vm::Step::none;
-  return s.writes.empty() || stores || waits || s.form.sync || s.control != vm::Control::none;
-}
-
-/// Instructions whose results reach memory, a barrier, a branch or an address, by marking backwards.
-std::vector<bool> needed(const ptx::Function& f, const ValueRanges& ranges) {
-  std::vector<bool> marked(f.body.size());
-  std::vector<int32_t> work;
-  for (size_t i = 0; i < f.body.size(); ++i)
-    if (acts(vm::signature_of(f.body[i]))) work.push_back(static_cast<int32_t>(i));
-  while (!work.empty()) {
-    const auto at = static_cast<size_t>(work.back());
-    work.pop_back();
-    if (marked[at]) continue;
-    marked[at] = true;
-    for (const int32_t reg : read_registers(f.body[at]))
-      for (const int32_t made : ranges.definitions(reg)) work.push_back(made);
-  }
-  return marked;
+bool same_operand(const Operand& a, const Operand& b) {
+  return a.kind == b.kind && a.reg == b.reg && a.bits == b.bits && a.name == b.name &&
+         a.negated == b.negated && a.offset == b.offset && a.symbol == b.symbol &&
+         a.parameter == b.parameter &&
+         std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(), same_operand);
 }
 
 std::string unused_result(const Question& q) {
@@ -67,8 +53,47 @@ std::string unused_result(const Question& q) {
       q.before.form.operation == Operation::ld || q.before.form.operation == Operation::call;
   if (written_registers(q.before).empty() || may_trap || q.is("drop-guard")) return {};
   if (q.after && written_registers(*q.after) != written_registers(q.before)) return {};
-  if (needed(q.original, q.ranges)[static_cast<size_t>(q.mutation.instruction)]) return {};
+  const NeededRegisters needed(q.ranges);
+  const std::vector<int32_t> written = written_registers(q.before);
+  if (acts(q.before) || std::any_of(written.begin(), written.end(), [&](int32_t r) { return needed.has(r); }))
+    return {};
   return "nothing that is stored or branched on depends on its result";
+}
+
+/// Elements of a vector of results, and of a tensor core's addends beside them, that only what nothing
+/// depends on takes or gives.
+std::string unused_elements(const Question& q) {
+  if (!q.after || q.before.opcode != q.after->opcode || q.before.predicate != q.after->predicate) return {};
+  const std::vector<Operand>&was = q.before.operands, &is = q.after->operands;
+  const bool product = q.before.form.operation == Operation::mma;
+  if (was.size() != is.size() || was.empty() || was[0].kind != Operand::Kind::vector || acts(q.before))
+    return {};
+  for (size_t i = 1; i < was.size(); ++i)
+    if (!(product && i == 3) && !same_operand(was[i], is[i])) return {};
+  const size_t count = was[0].elements.size();
+  if (is[0].elements.size() != count) return {};
+  if (product && (was.size() != 4 || was[3].elements.size() != count || is[3].elements.size() != count))
+    return {};
+  const NeededRegisters before(q.ranges), after(q.ranges, q.mutation.instruction, *q.after);
+  const auto unneeded = [&](const Operand& element) {
+    return element.kind == Operand::Kind::sink ||
+           (element.reg >= 0 && !before.has(element.reg) && !after.has(element.reg));
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const bool same = same_operand(was[0].elements[i], is[0].elements[i]) &&
+                      (!product || same_operand(was[3].elements[i], is[3].elements[i]));
+    if (!same && (!unneeded(was[0].elements[i]) || !unneeded(is[0].elements[i]))) return {};
+  }
+  return "nothing that is stored or branched on depends on the elements that change";
+}
+
+std::string overwritten(const Question& q) {
+  const bool may_trap =
+      q.before.form.operation == Operation::ld || q.before.form.operation == Operation::call;
+  if (may_trap || acts(q.before) || !q.after || written_registers(*q.after) != written_registers(q.before) ||
+      q.after->predicate >= 0 || !is_overwritten(q.ranges, q.mutation.instruction))
+    return {};
+  return "its result is overwritten before anything reads it, on every way";
 }
 
 /// Both give one and the same value, whatever the inputs are.
@@ -119,10 +144,6 @@ std::string added_zero(const Question& q) {
                      q.original.registers[static_cast<size_t>(second.reg)].name);
 }
 
-bool same_operand(const Operand& a, const Operand& b) {
-  return a.kind == b.kind && a.reg == b.reg && a.bits == b.bits && a.name == b.name && a.negated == b.negated;
-}
-
 /// Where both sides of a comparison are equal, a choice between the two is one thing.
 std::string choice_of_equals(const Question& q) {
   if (!q.is("compare-edge") || q.before.operands.size() != 3 ||
@@ -140,30 +161,87 @@ std::string choice_of_equals(const Question& q) {
   return only_choices ? "where the two are equal, either is chosen with the same result" : "";
 }
 
-/// Literals that a register of 32 bits can hold at an instruction, where all writes that reach it are copies
-/// of literals; false where something else is among them.
-bool collect_literals(const Question& q, const Operand& operand, int32_t at, std::set<int32_t>& seen,
-                      std::set<uint64_t>& literals) {
-  if (operand.kind == Operand::Kind::immediate) return literals.insert(operand.bits), true;
+std::optional<uint64_t> exactly_always(const Question&, const Instruction&, int32_t at, int depth = 0);
+
+/// Literals that a register can hold at an instruction, where all writes that reach it are copies
+/// of literals, or what float arithmetic makes of them exactly; false where something else is among them.
+bool collect_literals(const Question& q, const Instruction& reader, const Operand& operand, int32_t at,
+                      std::set<int32_t>& seen, std::set<uint64_t>& literals, int depth) {
+  if (operand.kind == Operand::Kind::immediate)
+    return literals.insert(operand.bits & ones(8 * ptx::bytes_of(reader.form.type()))), true;
   if (operand.kind != Operand::Kind::reg || operand.negated) return false;
-  const auto made = reaching_writes(q.original, at, operand.reg);
+  const auto made = reaching_writes(q.ranges, at, operand.reg);
   return made && std::all_of(made->begin(), made->end(), [&](int32_t write) {
            if (!seen.insert(write).second) return true;  // a copy of itself around a loop adds nothing
            const Instruction& maker = q.original.body[static_cast<size_t>(write)];
-           const bool copy = maker.form.operation == Operation::mov &&
-                             ptx::bytes_of(maker.form.type()) == 4 &&
-                             maker.operands[0].kind == Operand::Kind::reg;
-           return copy && collect_literals(q, maker.operands[1], write, seen, literals);
+           if (maker.operands[0].kind != Operand::Kind::reg) return false;
+           if (maker.form.operation == Operation::mov)
+             return ptx::bytes_of(maker.form.type()) == ptx::bytes_of(reader.form.type()) &&
+                    collect_literals(q, maker, maker.operands[1], write, seen, literals, depth);
+           const auto exact = exactly_always(q, maker, write, depth + 1);
+           return exact && (literals.insert(*exact), true);
          });
 }
 
-/// The bits that an operand of the changed instruction always has.
-std::optional<uint64_t> always(const Question& q, const Operand& operand) {
+/// The bits that an operand of an instruction always has.
+std::optional<uint64_t> always_at(const Question& q, const Instruction& reader, const Operand& operand,
+                                  int32_t at, int depth = 0) {
   std::set<int32_t> seen;
   std::set<uint64_t> literals;
-  if (!collect_literals(q, operand, q.mutation.instruction, seen, literals) || literals.size() != 1)
+  if (!collect_literals(q, reader, operand, at, seen, literals, depth) || literals.size() != 1)
     return std::nullopt;
   return *literals.begin();
+}
+/// Of the changed instruction, before or after.
+std::optional<uint64_t> always(const Question& q, const Instruction& in, size_t operand) {
+  return always_at(q, in, in.operands.at(operand), q.mutation.instruction);
+}
+
+/// What it gives where all its operands are always the same and nothing is rounded.
+std::optional<uint64_t> exactly_always(const Question& q, const Instruction& in, int32_t at, int depth) {
+  constexpr int kDeepest = 4;
+  if (in.predicate >= 0 || depth > kDeepest) return std::nullopt;
+  std::vector<uint32_t> operands;
+  for (size_t i = 1; i < in.operands.size(); ++i) {
+    const auto bits = always_at(q, in, in.operands[i], at, depth);
+    if (!bits) return std::nullopt;
+    operands.push_back(static_cast<uint32_t>(*bits));
+  }
+  return exact_result(in, operands);
+}
+
+std::string constant_float(const Question& q) {
+  if (!q.after || q.before.predicate >= 0 || written_registers(*q.after) != written_registers(q.before) ||
+      q.after->operands[0].kind != Operand::Kind::reg)
+    return {};
+  const auto was = exactly_always(q, q.before, q.mutation.instruction);
+  if (!was) return {};
+  const auto is = q.after->form.operation == Operation::mov
+                      ? always(q, *q.after, 1)
+                      : exactly_always(q, *q.after, q.mutation.instruction);
+  if (!is || *is != *was) return {};
+  return "its operands are always the same, and so is its result";
+}
+
+/// x - tf32(x), and what is rounded once more to where it is rounded anyhow.
+std::string exact_rest(const Question& q) {
+  if (q.is("round-to-bf16")) {
+    const std::vector<int32_t> made = written_registers(q.before);
+    return made.size() == 1 && is_rounded_to_bf16_only(q.ranges, made[0])
+               ? "all that reads its result rounds it to bf16 in the same way"
+               : "";
+  }
+  const bool rounds = q.is("change-rounding") && q.after && q.after->form.rounding != Rounding::rm;
+  const Type to = q.before.form.types[0];
+  if (rounds && q.before.form.operation == Operation::cvt && (to == Type::tf32 || to == Type::bf16) &&
+      q.before.form.type() == Type::f32 &&
+      significant_bits(q.ranges, q.mutation.instruction, q.before.operands.at(1)) <=
+          (to == Type::tf32 ? 11 : 8))
+    return "what it rounds has few enough bits: nothing is rounded";
+  return rounds && q.before.form.rounding == Rounding::rn &&
+                 is_rest_of_split(q.ranges, q.mutation.instruction)
+             ? "what is left of a number after the nearest tf32 is exact: nothing is rounded"
+             : "";
 }
 
 /// A copy of a literal that the mutant writes itself.
@@ -172,7 +250,7 @@ std::string copied_literal(const Question& q) {
       q.before.predicate >= 0)
     return {};
   if (q.before.opcode != q.after->opcode || q.before.operands.size() != 2) return {};
-  const auto was = always(q, q.before.operands[1]), is = always(q, q.after->operands[1]);
+  const auto was = always(q, q.before, 1), is = always(q, *q.after, 1);
   if (!was || !is || *was != *is) return {};
   return "what it copies is always that literal";
 }
@@ -185,7 +263,7 @@ std::string exact_addition(const Question& q) {
       was.operation == Operation::add && was.rounding == Rounding::rn && was.type() == ptx::Type::f32;
   if (!adds || was.ftz || was.saturates || q.after->form.rounding == Rounding::rm) return {};
   for (const size_t i : {1u, 2u})
-    if (const auto bits = always(q, q.before.operands.at(i)); bits && *bits == 0)
+    if (const auto bits = always(q, q.before, i); bits && *bits == 0)
       return "one of its terms is always 0: nothing is rounded";
   return {};
 }
@@ -360,7 +438,8 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
       f, mutation, f.body[at], one ? &renamed : nullptr, ranges, one ? &changed_ranges : nullptr};
   for (const auto argue :
        {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals, exact_conversion,
-        copied_literal, exact_addition, long_division, absorbed, dropped_bits, unused_result, never_come_to})
+        copied_literal, exact_addition, exact_rest, constant_float, long_division, absorbed, dropped_bits,
+        unused_result, unused_elements, overwritten, never_come_to})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

@@ -1,9 +1,14 @@
 #include "src/campaign/mutate/value_range.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <string_view>
 
 #include "src/base/vm/signature.h"
+#include "src/campaign/mutate/counters.h"
+#include "src/campaign/mutate/reaching.h"
+#include "src/campaign/mutate/ways.h"
 
 namespace assay {
 namespace {
@@ -20,6 +25,11 @@ constexpr ValueRange kAnything;
 constexpr int64_t kLargestSize = int64_t{1} << 40;
 /// Those of 32 bits are heads, channels, slots and counts of their blocks, which end there too.
 constexpr int64_t kLargestNarrowSize = int64_t{1} << 30;
+
+/// Allocations are at multiples of 256 bytes, and none is at 0.
+constexpr int64_t kLeastAddress = 256;
+/// Registers that more instructions write are not followed.
+constexpr size_t kMostDefinitions = 8;
 
 using Wide = __int128;
 
@@ -103,6 +113,15 @@ ValueRange right_shifted(Type type, const ValueRange& a, const ValueRange& by) {
   return a.low >= 0 ? ValueRange{0, a.high} : kAnything;  // whatever the count
 }
 
+/// Of x and a mask: bits above those in which x's bounds differ are the same in all of x.
+ValueRange under_mask(const ValueRange& x, int64_t mask) {
+  const auto low = static_cast<uint64_t>(x.low), high = static_cast<uint64_t>(x.high);
+  const int free = std::bit_width(low ^ high);
+  const uint64_t loose = free >= 63 ? INT64_MAX : (uint64_t{1} << free) - 1;
+  const auto fixed = static_cast<int64_t>(low & ~loose & static_cast<uint64_t>(mask));
+  return {fixed, std::min(x.high, fixed | static_cast<int64_t>(loose & static_cast<uint64_t>(mask)))};
+}
+
 /// Of and, or, xor.
 ValueRange masked(Operation operation, const ValueRange& a, const ValueRange& b) {
   const bool natural = a.low >= 0 && b.low >= 0;
@@ -110,6 +129,8 @@ ValueRange masked(Operation operation, const ValueRange& a, const ValueRange& b)
     const int64_t low = operation == Operation::or_ ? std::max(a.low, b.low) : 0;  // no bit of either is lost
     return natural ? ValueRange{low, all_ones_above(std::max(a.high, b.high))} : kAnything;
   }
+  if (a.low >= 0 && b.single()) return under_mask(a, b.low);
+  if (b.low >= 0 && a.single()) return under_mask(b, a.low);
   if (natural) return {0, std::min(a.high, b.high)};
   return a.low >= 0 ? ValueRange{0, a.high} : b.low >= 0 ? ValueRange{0, b.high} : kAnything;
 }
@@ -210,11 +231,36 @@ ValueRanges::ValueRanges(const ptx::Function& function, ParameterRoles roles)
   }
 }
 
+const std::vector<std::vector<int32_t>>& ValueRanges::successors() {
+  if (successors_.empty()) successors_ = successors_of(function_);
+  return successors_;
+}
+const std::vector<std::vector<int32_t>>& ValueRanges::predecessors() {
+  if (predecessors_.empty()) predecessors_ = predecessors_of(function_);
+  return predecessors_;
+}
+
+bool ValueRanges::is_straight(int32_t from, int32_t to) {
+  if (from > to) return false;
+  for (int32_t i = from; i < to; ++i) {
+    const std::vector<int32_t>& next = successors()[static_cast<size_t>(i)];
+    if (next.size() != 1 || next[0] != i + 1 || predecessors()[static_cast<size_t>(i) + 1].size() != 1)
+      return false;
+  }
+  return true;
+}
+
 ValueRange ValueRanges::of(int32_t reg) {
   const ValueRange most = full(function_.registers[static_cast<size_t>(reg)].type);
   if (const auto found = known_.find(reg); found != known_.end()) return found->second;
   const std::vector<int32_t>& made = definitions(reg);
-  if (made.empty() || made.size() > 8 || open_.size() > 200 || !open_.insert(reg).second) return most;
+  if (made.empty() || made.size() > kMostDefinitions || open_.size() > 200 || !open_.insert(reg).second)
+    return most;
+  if (made.size() > 1) {
+    auto counted = counted_.find(reg);
+    if (counted == counted_.end()) counted = counted_.emplace(reg, counted_range(*this, reg)).first;
+    if (counted->second) return open_.erase(reg), *counted->second;
+  }
   std::optional<ValueRange> all;
   for (const int32_t at : made) {
     const ptx::Instruction& in = function_.body[static_cast<size_t>(at)];
@@ -227,12 +273,66 @@ ValueRange ValueRanges::of(int32_t reg) {
   return cut;
 }
 
-ValueRange ValueRanges::operand(const Operand& operand) {
-  if (operand.kind == Operand::Kind::reg) return operand.negated ? ValueRange{0, 1} : of(operand.reg);
+ValueRange ValueRanges::read_by(int32_t instruction, int32_t reg) {
+  const std::vector<int32_t>& made = definitions(reg);
+  const std::pair place{instruction, reg};
+  if (instruction < 0 || made.size() < 2 || made.size() > kMostDefinitions || reading_.size() > 50)
+    return of(reg);
+  if (const auto found = read_.find(place); found != read_.end()) return found->second;
+  if (!reading_.insert(place).second) return of(reg);
+  const ValueRange most = of(reg);
+  const auto reaching = reaching_writes(*this, instruction, reg);
+  std::optional<ValueRange> all;
+  if (reaching && reaching->size() < made.size())
+    for (const int32_t at : *reaching) {
+      const ptx::Instruction& in = function_.body[static_cast<size_t>(at)];
+      const ValueRange one = in.operands[0].kind == Operand::Kind::reg ? result(in) : most;
+      all = all ? united(*all, one) : one;
+    }
+  reading_.erase(place);
+  if (!all) return read_[place] = most;
+  return read_[place] = {std::max(all->low, most.low), std::min(all->high, most.high)};
+}
+
+ValueRange ValueRanges::operand(const Operand& operand, int32_t read_by) {
+  if (operand.kind == Operand::Kind::reg)
+    return operand.negated ? ValueRange{0, 1} : this->read_by(read_by, operand.reg);
   if (operand.kind == Operand::Kind::immediate && !operand.is_float_literal)
     return {static_cast<int64_t>(operand.bits), static_cast<int64_t>(operand.bits)};
   if (operand.kind == Operand::Kind::special) return special_range(operand.name, function_.max_threads);
   return kAnything;
+}
+
+/// How many of its low bits are 0, at least, whatever it is.
+int ValueRanges::low_zeros(const Operand& operand, int depth) const {
+  constexpr int kDeepest = 6;
+  if (operand.kind == Operand::Kind::immediate) return std::countr_zero(operand.bits);
+  if (operand.kind != Operand::Kind::reg || operand.negated || depth > kDeepest) return 0;
+  const std::vector<int32_t>& made = definitions(operand.reg);
+  if (made.size() != 1) return 0;
+  const ptx::Instruction& in = function_.body[static_cast<size_t>(made[0])];
+  const auto zeros = [&](size_t at) { return low_zeros(in.operands[at], depth + 1); };
+  switch (in.form.operation) {
+    case Operation::mov:
+      return in.operands[1].kind == Operand::Kind::reg ? zeros(1) : 0;
+    case Operation::shl:
+      return in.operands[2].kind == Operand::Kind::immediate && in.operands[2].bits < 32
+                 ? zeros(1) + static_cast<int>(in.operands[2].bits)
+                 : 0;
+    case Operation::and_:
+      return std::max(zeros(1), zeros(2));
+    case Operation::add:
+    case Operation::or_:
+      return std::min(zeros(1), zeros(2));
+    default:
+      return 0;
+  }
+}
+
+/// Lies every number of the range in the bits that the operand always leaves 0? Both without a sign.
+bool ValueRanges::apart(const Operand& operand, const ValueRange& other) {
+  return other.low >= 0 && operand.kind == Operand::Kind::reg && of(operand.reg).low >= 0 &&
+         static_cast<int>(std::bit_width(static_cast<uint64_t>(other.high))) <= low_zeros(operand, 0);
 }
 
 /// An address in a buffer: a parameter that is one in all plans, or such a one moved by an offset.
@@ -316,7 +416,7 @@ ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const Valu
             limit == roles_.most.end() ? any : limit->second};
   }
   if (ptx::bytes_of(type) == 8 && roles_.nulls.contains(from.parameter)) return {0, 0};
-  if (ptx::bytes_of(type) == 8 && roles_.places.contains(from.parameter)) return {1, INT64_MAX};
+  if (ptx::bytes_of(type) == 8 && roles_.places.contains(from.parameter)) return {kLeastAddress, INT64_MAX};
   if (type == Type::u16 || type == Type::u8) return {0, type == Type::u16 ? 65535 : 255};
   std::set<int32_t> within;
   if (ptx::bytes_of(type) == 8 && from.parameter < 0 && reads_natural_table(in, within))
@@ -338,11 +438,17 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
   if (form.operation == Operation::setp)
     if (const std::optional<bool> holds = equals_null(in)) return {*holds, *holds};
   std::vector<ValueRange> x;
-  for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i]));
+  const ptx::Instruction* const first = function_.body.data();
+  const bool own = std::less_equal<>()(first, &in) && std::less<>()(&in, first + function_.body.size());
+  const auto place = own ? static_cast<int32_t>(&in - first) : -1;
+  for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i], place));
   if (form.operation == Operation::setp)
     return in.operands.size() == 3 ? compared(form.comparison, x[0], x[1], ptx::is_unsigned(form.type()))
                                    : ValueRange{0, 1};
   if (x.empty() || (!moves && !converts && x.size() < 2)) return full(written);
+  const bool joins = form.operation == Operation::or_ || form.operation == Operation::xor_;
+  if (joins && (apart(in.operands[1], x[1]) || apart(in.operands[2], x[0])))
+    return {x[0].low + x[1].low, x[0].high + x[1].high};
   // A 32-bit pattern that is not a number of its own is the register's whole range.
   const ValueRange made = combined(form, type, x), most = full(written);
   return made.low < most.low || made.high > most.high ? most : made;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/ptx/program.h"
@@ -35,6 +36,8 @@ class ValueRanges {
 
   /// Of a register, over all its definitions; of a predicate 0 and 1.
   ValueRange of(int32_t reg);
+  /// Of what an instruction of the function reads in a register: over those definitions that can reach it.
+  ValueRange read_by(int32_t instruction, int32_t reg);
   /// Of what an instruction computes where its first register is its only result.
   ValueRange result(const ptx::Instruction&);
   const std::vector<int32_t>& definitions(int32_t reg) const {
@@ -42,10 +45,17 @@ class ValueRanges {
   }
   const std::vector<int32_t>& uses(int32_t reg) const { return uses_[static_cast<size_t>(reg)]; }
   const ptx::Function& function() const { return function_; }
+  /// What can run right after, and right before, each instruction (ways.h).
+  const std::vector<std::vector<int32_t>>& successors();
+  const std::vector<std::vector<int32_t>>& predecessors();
+  /// Is there no other way from the one to the other than through all between them?
+  bool is_straight(int32_t from, int32_t to);
 
  private:
-  ValueRange operand(const ptx::Operand&);
+  ValueRange operand(const ptx::Operand&, int32_t read_by = -1);
   ValueRange loaded(const ptx::Instruction&, ptx::Type, const ValueRange& most) const;
+  int low_zeros(const ptx::Operand&, int depth) const;
+  bool apart(const ptx::Operand&, const ValueRange& other);
   bool is_place(int32_t reg, int depth);
   std::optional<bool> equals_null(const ptx::Instruction&);
   bool reads_natural_table(const ptx::Instruction&, std::set<int32_t>& within) const;
@@ -55,8 +65,12 @@ class ValueRanges {
   const ptx::Function& function_;
   ParameterRoles roles_;
   std::vector<std::vector<int32_t>> definitions_, uses_;
+  std::vector<std::vector<int32_t>> successors_, predecessors_;  ///< empty: not asked for yet
   std::map<int32_t, ValueRange> known_;
-  std::set<int32_t> open_;  ///< being computed: a loop gives no interval
+  std::map<int32_t, std::optional<ValueRange>> counted_;    ///< of registers with several definitions
+  std::map<std::pair<int32_t, int32_t>, ValueRange> read_;  ///< by instruction and register
+  std::set<std::pair<int32_t, int32_t>> reading_;           ///< of these, being computed
+  std::set<int32_t> open_;                                  ///< being computed: a loop gives no interval
 };
 
 }  // namespace assay

@@ -23,8 +23,9 @@ void collect_targets(const ptx::Operand& operand, std::vector<int32_t>& targets)
   for (const ptx::Operand& element : operand.elements) collect_targets(element, targets);
 }
 
-/// `runs`, `rests`: there are lanes for which it runs, and for which its guard holds it back.
-std::vector<int32_t> after(const ptx::Function& f, int32_t at, bool runs, bool rests) {
+}  // namespace
+
+std::vector<int32_t> next_of(const ptx::Function& f, int32_t at, bool runs, bool rests) {
   const Instruction& in = f.body[static_cast<size_t>(at)];
   const vm::Control control = vm::signature_of(in).control;
   std::vector<int32_t> next;
@@ -34,12 +35,10 @@ std::vector<int32_t> after(const ptx::Function& f, int32_t at, bool runs, bool r
   return next;
 }
 
-}  // namespace
-
 std::vector<std::vector<int32_t>> successors_of(const ptx::Function& f) {
   std::vector<std::vector<int32_t>> next(f.body.size() + 1);
   for (size_t i = 0; i < f.body.size(); ++i)
-    next[i] = after(f, static_cast<int32_t>(i), true, f.body[i].predicate >= 0);
+    next[i] = next_of(f, static_cast<int32_t>(i), true, f.body[i].predicate >= 0);
   return next;
 }
 
@@ -67,7 +66,7 @@ bool is_come_to(const ptx::Function& f, ValueRanges& ranges, int32_t instruction
         runs = (p.low != 0) != in.predicate_negated;
         rests = !runs;
       }
-    for (const int32_t to : after(f, at, runs, rests)) {
+    for (const int32_t to : next_of(f, at, runs, rests)) {
       if (seen[static_cast<size_t>(to)]) continue;
       seen[static_cast<size_t>(to)] = true;
       work.push_back(to);

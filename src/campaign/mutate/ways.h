@@ -9,6 +9,10 @@ namespace assay {
 
 class ValueRanges;
 
+/// What can run right after an instruction. `runs`, `rests`: there are lanes for which it runs, and for which
+/// its guard holds it back.
+std::vector<int32_t> next_of(const ptx::Function&, int32_t at, bool runs, bool rests);
+
 /// What can run right after each instruction; the function's length stands for its end.
 std::vector<std::vector<int32_t>> successors_of(const ptx::Function&);
 /// The other way round; last, what can be the last.
