@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "src/case/resolved_case.h"
 #include "src/verification/verify/acceptance.h"
 
 namespace assay {
@@ -47,6 +49,25 @@ TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   };
   EXPECT_GE(exact("gla.chunk"), 12);
   EXPECT_EQ(exact("gate_softplus.fused"), 0);
+}
+
+TEST(MutationCases, EndEverywhereInASegmentWithStatesOfNegativeZeros) {
+  std::set<int64_t> places;
+  bool behind = false;
+  for (const MutationCase& m : mutation_cases(find_kernel("gla.fused_recurrent"), {Direction::backward})) {
+    if (m.case_.values != "negative-zeros") continue;
+    const auto& ends = m.case_.cu_seqlens;
+    for (size_t i = 1; i < ends.size(); ++i) {
+      places.insert((ends[i] - ends[i - 1]) % 8);
+      behind |= ends[i] - ends[i - 1] > 8;
+    }
+    const TensorMap inputs = draw_inputs(accepted(m.case_, find_kernel("gla.fused_recurrent")));
+    for (const char* name : {"q", "k", "initial_state", "dfinal_state"})
+      EXPECT_TRUE(inputs.at(name).value(0) == 0 && std::signbit(inputs.at(name).value(0))) << name;
+    for (const char* name : {"v", "do"}) EXPECT_GT(inputs.at(name).value(0), 0) << name;
+  }
+  EXPECT_EQ(places, (std::set<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_TRUE(behind);
 }
 
 /// Writes per token are steps of the recurrence, slots are not.

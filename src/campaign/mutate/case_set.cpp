@@ -32,6 +32,15 @@ void at_tile_edges(Case& c) {
   c.T = c.cu_seqlens.back();
 }
 
+/// States of -0 stay so also at the end of sequences that end at several places of a segment of 8 tokens.
+void with_negative_zeros(Case& c) {
+  c.cu_seqlens = {0};
+  for (const int64_t tokens : {1, 2, 4, 5, 6, 7, 11}) c.cu_seqlens.push_back(c.cu_seqlens.back() + tokens);
+  c.T = c.cu_seqlens.back();
+  c.values = "negative-zeros";
+  with_states(c);
+}
+
 constexpr bool kIfTelling = true;
 
 struct CaseRow {

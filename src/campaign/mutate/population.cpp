@@ -1,6 +1,7 @@
 #include "src/campaign/mutate/population.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -72,6 +73,23 @@ SourceLocation place_of(const ptx::Module& program, int32_t function, int32_t in
   at.ptx_line =
       program.functions[static_cast<size_t>(function)].body[static_cast<size_t>(instruction)].ptx_line;
   return at;
+}
+
+std::string lines_of(const ptx::Module& program, int32_t function, const std::vector<int32_t>& instructions,
+                     const std::function<std::string(const ptx::Instruction&)>& why) {
+  constexpr size_t kShown = 2;
+  std::vector<std::string> lines;
+  for (const int32_t at : instructions) {
+    const SourceLocation where = place_of(program, function, at);
+    const auto& body = program.functions[static_cast<size_t>(function)].body;
+    std::string line = fmt::format("{}:{}{}", where.file, where.line, why(body[static_cast<size_t>(at)]));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  const size_t shown = std::min(lines.size(), kShown);
+  std::string text =
+      fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (lines.size() > shown) text += fmt::format(" and {} more", lines.size() - shown);
+  return text;
 }
 
 Population::Population(const std::vector<CleanCase>& cases, int threads) {

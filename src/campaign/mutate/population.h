@@ -1,6 +1,7 @@
 // The mutants there are of what a set of runs launches, and a sample of them.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ struct MutationPlace {
 
 /// Of an instruction that has no line of its own, as the compiler makes some: that of the one before it.
 SourceLocation place_of(const ptx::Module&, int32_t function, int32_t instruction);
+
+/// "FILE:LINE (why)" of the first two of these instructions' lines, and how many more lines there are.
+std::string lines_of(const ptx::Module&, int32_t function, const std::vector<int32_t>& instructions,
+                     const std::function<std::string(const ptx::Instruction&)>& why);
 
 class Population {
  public:

@@ -10,9 +10,11 @@
 #include "src/base/numerics/fnv.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/launch.h"
+#include "src/campaign/mutate/case_choice.h"
 #include "src/campaign/mutate/equivalence.h"
 #include "src/campaign/mutate/footprint.h"
 #include "src/campaign/mutate/infection.h"
+#include "src/campaign/mutate/moved_memory.h"
 #include "src/campaign/mutate/parameter_roles.h"
 #include "src/campaign/mutate/propagation.h"
 #include "src/campaign/mutate/steering.h"
@@ -23,16 +25,13 @@
 namespace assay {
 namespace {
 
-/// Cases for the checks and for the properties, which cost several runs each; of cheap ones more, up to so
-/// many lane instructions.
-constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
-constexpr uint64_t kCheapChecks = 3'000'000;
-/// And so many more, which show what those do not.
-constexpr size_t kTellingCheckedCases = 3;
+/// Cases for the properties, which cost several runs each.
+constexpr size_t kPropertyCases = 5;
 /// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
-/// Source lines that a survivor's reason names.
-constexpr size_t kPlaces = 2;
+/// Cases that are tried with shared memory elsewhere; what is said of what shows there.
+constexpr size_t kMovedCases = 4;
+constexpr const char* kMoved = ", where shared memory begins at 1024";
 constexpr uint64_t kOtherSeeds = 120;
 /// Cases of other sizes that a mutant is tried on which nothing showed: drawn, judged and checked at most.
 constexpr uint64_t kSearched = 400, kJudgedOfSearched = 6, kCheckedOfSearched = 24;
@@ -85,6 +84,7 @@ class Attempt {
     if (shown_by_checks() || shown_by_properties()) return;
     if (m.token.empty()) m.reason = how_far();
     if (m.token.empty() && !changing_.empty() && shown_by_other_values()) return;
+    if (m.token.empty() && shown_where_shared_memory_moves()) return;
     if (m.token.empty() && shown_by_other_sizes()) return;
     if (m.token.empty())
       if (const std::string why = only_another_way(); !why.empty()) {
@@ -242,47 +242,12 @@ class Attempt {
         .has(trial_.module.name, trial_.mutation.function, trial_.mutation.instruction);
   }
 
-  /// Those where the bits differ first, then those that cost least.
-  std::vector<size_t> small_cases() const {
-    std::vector<size_t> chosen = reaching_;
-    const auto rank = [&](size_t at) {
-      const bool differs = std::find(differing_.begin(), differing_.end(), at) != differing_.end();
-      return std::pair{!differs, trial_.cases[at].outcome.lane_instructions};
-    };
-    std::stable_sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
-    return chosen;
-  }
-
-  /// The cheap ones, then those that show most of the function that the ones before them do not.
-  std::vector<size_t> cases_to_check() const {
-    std::vector<size_t> chosen, others;
-    uint64_t work = 0;
-    for (const size_t at : small_cases()) {
-      const uint64_t cost = trial_.cases[at].outcome.lane_instructions;
-      if (cost < kLeastChecked || cost > kMostChecked) continue;
-      work += cost;
-      const bool enough = chosen.size() >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases);
-      (enough ? others : chosen).push_back(at);
-    }
-    const auto own_reach = [&](size_t at) -> const std::vector<uint8_t>& {
-      return trial_.cases[at].reach.executed.at({trial_.module.name, trial_.mutation.function});
-    };
-    std::vector<uint8_t> seen;
-    for (const size_t at : chosen) add_reach(own_reach(at), seen);
-    for (size_t more = 0; more < kTellingCheckedCases && !others.empty(); ++more) {
-      const auto adds_less = [&](size_t a, size_t b) {
-        return new_reach(own_reach(a), seen) < new_reach(own_reach(b), seen);
-      };
-      const auto best = std::max_element(others.begin(), others.end(), adds_less);
-      if (add_reach(own_reach(*best), seen) == 0) break;
-      chosen.push_back(*best);
-      others.erase(best);
-    }
-    return chosen;
+  CaseChoice choice() const {
+    return {trial_.cases, reaching_, differing_, {trial_.module.name, trial_.mutation.function}};
   }
 
   bool shown_by_checks() {
-    const std::vector<size_t> chosen = cases_to_check();
+    const std::vector<size_t> chosen = choice().to_check();
     return std::any_of(chosen.begin(), chosen.end(),
                        [&](size_t at) { return shown_by_checks_of(trial_.cases[at]); });
   }
@@ -300,10 +265,34 @@ class Attempt {
            killed(clean, v.cause);
   }
 
+  /// Shared memory need not begin at 0: on a few cases it does not, neither the kernel's nor the mutant's.
+  bool shown_where_shared_memory_moves() {
+    const std::vector<size_t> chosen = choice().varied();
+    for (size_t i = 0; i < std::min(chosen.size(), kMovedCases); ++i) {
+      go_on();
+      CleanCase clean = trial_.cases[chosen[i]];
+      const Program changed = with_shared_memory_moved(changed_plan(clean));
+      clean.plan = with_shared_memory_moved(clean.plan);
+      if (changed.launches.empty()) return false;
+      try {
+        if (!same_bits(clean.outcome, vm::run(clean.plan, clean.inputs, trial_.machine))) return false;
+      } catch (const BadInput&) {
+        return false;  // there is no place for more
+      }
+      const Verification v =
+          judged(clean, trial_.kernel, vm::run(changed, clean.inputs, machine(clean)), &clean.outcome);
+      if (v.verdict == Verdict::finding) return killed(clean, v.cause + kMoved);
+      const Verification by_checks = checked(clean, changed);
+      if (by_checks.verdict == Verdict::finding && checked(clean, clean.plan).verdict != Verdict::finding)
+        return killed(clean, by_checks.cause + kMoved);
+    }
+    return false;
+  }
+
   bool shown_by_properties() {
     const Kernel mutant = with_text(trial_.kernel, result_.mutant.id, trial_.module.name, text_);
     size_t runs = 0;
-    for (const size_t at : small_cases()) {
+    for (const size_t at : choice().small()) {
       const CleanCase& clean = trial_.cases[at];
       if (clean.properties.empty() || clean.outcome.lane_instructions < kLeastChecked) continue;
       if (runs++ == kPropertyCases) break;
@@ -321,20 +310,11 @@ class Attempt {
     return false;
   }
 
-  /// Small ones, the first of each kind of values before the others.
-  std::vector<size_t> varied_cases() const {
-    std::vector<size_t> chosen = small_cases();
-    std::set<std::string> kinds;
-    std::stable_partition(chosen.begin(), chosen.end(),
-                          [&](size_t at) { return kinds.insert(trial_.cases[at].case_.values).second; });
-    return chosen;
-  }
-
   /// Reached, infected, propagated: how near a survivor came to being seen.
   std::string how_far() {
     if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
     bool has_result = true;
-    for (const size_t at : varied_cases()) {
+    for (const size_t at : choice().varied()) {
       go_on();
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
@@ -352,23 +332,6 @@ class Attempt {
   const ptx::Function& own_function() const {
     return trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
   }
-  /// "FILE:LINE (why)" of the first instructions of each line, and how many more lines there are.
-  template <class Why>
-  std::string places(const std::vector<int32_t>& instructions, const Why& why) const {
-    std::vector<std::string> lines;
-    for (const int32_t at : instructions) {
-      const SourceLocation where = place_of(trial_.module.program->module(), trial_.mutation.function, at);
-      std::string line =
-          fmt::format("{}:{}{}", where.file, where.line, why(own_function().body[static_cast<size_t>(at)]));
-      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-    }
-    const size_t shown = std::min(lines.size(), kPlaces);
-    std::string text =
-        fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-    if (lines.size() > shown) text += fmt::format(" and {} more", lines.size() - shown);
-    return text;
-  }
-
   std::string what_is_closed() const {
     std::vector<bool> came_to(own_function().body.size());
     for (const CleanCase& clean : trial_.cases)
@@ -377,7 +340,8 @@ class Attempt {
           came_to[i] = true;
     const std::vector<int32_t> closed = closed_branches(own_function(), came_to, trial_.mutation.instruction);
     if (closed.empty()) return {};
-    return ": never this way at " + places(closed, [](const ptx::Instruction&) { return std::string(); });
+    return ": never this way at " + lines_of(trial_.module.program->module(), trial_.mutation.function,
+                                             closed, [](const ptx::Instruction&) { return std::string(); });
   }
 
   std::string where_it_ends(size_t at) const {
@@ -387,12 +351,13 @@ class Attempt {
                         own_function(), trial_.mutation);
     if (ends.empty()) return {};
     return ": it ends at " +
-           places(ends, [](const ptx::Instruction& in) { return fmt::format(" ({})", why_it_ends(in)); });
+           lines_of(trial_.module.program->module(), trial_.mutation.function, ends,
+                    [](const ptx::Instruction& in) { return fmt::format(" ({})", why_it_ends(in)); });
   }
 
   /// Of what leaves nothing in registers: stores, barriers, branches.
   std::string where_it_goes() const {
-    const std::vector<size_t> cases = small_cases();
+    const std::vector<size_t> cases = choice().small();
     for (size_t i = 0; i < std::min(cases.size(), kOtherCases); ++i) {
       go_on();
       const CleanCase& clean = trial_.cases[cases[i]];
@@ -421,7 +386,7 @@ class Attempt {
     const ParameterRoles parameters = roles();
     if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters)) return {};
     std::set<size_t> rows;
-    for (const size_t at : small_cases()) {
+    for (const size_t at : choice().small()) {
       const CleanCase& clean = trial_.cases[at];
       if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
       go_on();
@@ -449,7 +414,7 @@ class Attempt {
   /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes
   /// another way and leaves the same; nothing where it leaves something else anywhere.
   std::optional<int64_t> same_at_other_sizes() const {
-    const CleanCase& formats = trial_.cases[small_cases().front()];
+    const CleanCase& formats = trial_.cases[choice().small().front()];
     const Operator& op = find_operator(trial_.kernel.operator_name);
     int64_t other_ways = 0;
     uint64_t work = 0;
@@ -477,9 +442,6 @@ class Attempt {
     }
     return other_ways;
   }
-
-  /// Below this a run has too few threads and tokens for the checks; above, they would take seconds.
-  static constexpr uint64_t kLeastChecked = 20'000, kMostChecked = 20'000'000;
 
   const MutantTrial& trial_;
   std::shared_ptr<const std::string> text_;
