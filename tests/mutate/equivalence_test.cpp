@@ -54,6 +54,12 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
        "mov.u32 %r3, %tid.x; shr.s32 %r2, %r3, 3; add.s32 %r1, %r3, %r2;" + store, "is 0 for all values"},
       {"compare-edge", "setp.lt.s32 %p1, %r1, %r2; selp.b32 %r3, %r1, %r2, %p1;" + choice,
        "setp.lt.s32 %p1, %r1, %r2; selp.b32 %r3, %r1, %r4, %p1;" + choice, "either is chosen"},
+      {"8+compare-edge",
+       "mov.u32 %r2, %tid.x;\nsetp.gt.s32 %p1, %r2, 4095;\n@%p1 bra $L_end; ld.global.u32 %r2, [%rd1];" +
+           store,
+       "ld.global.u32 %r2, [%rd1];\nsetp.gt.s32 %p1, %r2, 4095;\n@%p1 bra $L_end; mov.u32 %r2, %tid.x;" +
+           store,
+       "its result is 0"},
       {"drop-guard", "mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1024; @%p1 bra $L_end;" + store,
        "mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1023; @%p1 bra $L_end;" + store, "always holds"},
       {"drop-branch", "mov.u32 %r2, %tid.x; setp.gt.s32 %p1, %r2, 1023; @%p1 bra $L_end;" + store,

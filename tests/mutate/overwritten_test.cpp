@@ -52,6 +52,17 @@ TEST(Overwritten, IsWhatNoWayReads) {
        flag + " @%p1 bra $L_b;" + write +
            "bra $L_c; $L_b: mov.u32 %r1, 7; $L_c: @%p1 bra $L_end; "
            "st.global.u32 [%rd1], %r1;"},
+      {flag + write +
+           "mov.u32 %r4, %r1; add.s32 %r5, %r4, 1; @%p1 bra $L_a; mov.u32 %r5, 7; $L_a: @%p1 bra "
+           "$L_end; st.global.u32 [%rd1], %r5;",
+       flag + write +
+           "mov.u32 %r4, %r1; add.s32 %r5, %r4, 1; @%p1 bra $L_a; mov.u32 %r5, 7; $L_a: @%p1 bra "
+           "$L_end; st.global.u32 [%rd1], %r4;"},
+      {write + "setp.eq.s32 %p4, %r1, 3; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;",
+       write + "setp.eq.s32 %p4, %r1, 3; mov.u32 %r1, 7; @%p4 st.global.u32 [%rd1], %r1;"},
+      {write + "cvt.u64.u32 %rd2, %r1; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;",
+       write +
+           "cvt.u64.u32 %rd2, %r1; ld.global.u32 %r3, [%rd2]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;"},
       {flag + write + "@!%p1 mov.u32 %r1, 7; @%p1 bra $L_end; st.global.u32 [%rd1], %r1;",
        flag + write + "@%p1 mov.u32 %r1, 7; @%p1 bra $L_end; st.global.u32 [%rd1], %r1;"},
   };

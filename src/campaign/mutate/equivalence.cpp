@@ -93,7 +93,7 @@ std::string overwritten(const Question& q) {
   if (may_trap || acts(q.before) || !q.after || written_registers(*q.after) != written_registers(q.before) ||
       q.after->predicate >= 0 || !is_overwritten(q.ranges, q.mutation.instruction))
     return {};
-  return "its result is overwritten before anything reads it, on every way";
+  return "its result is overwritten before anything takes it, on every way";
 }
 
 /// Both give one and the same value, whatever the inputs are.
@@ -102,7 +102,7 @@ std::string constant_result(const Question& q) {
   if (written_registers(*q.after) != written_registers(q.before) ||
       q.after->operands[0].kind != Operand::Kind::reg)
     return {};
-  const ValueRange was = q.ranges.result(q.before), is = q.ranges.result(*q.after);
+  const ValueRange was = q.ranges.result(q.before), is = q.ranges.result(*q.after, q.mutation.instruction);
   if (!was.single() || was != is) return {};
   return fmt::format("its result is {} for all values that its operands can have", was.low);
 }

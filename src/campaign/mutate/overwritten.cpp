@@ -6,9 +6,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "src/base/vm/signature.h"
+#include "src/campaign/mutate/needed.h"
 
 namespace assay {
 namespace {
@@ -132,50 +133,74 @@ struct Ways {
   }
 };
 
-/// Looks for a reader of what one instruction writes to one register; notes what decides the branches that it
-/// comes to.
-class Readers {
+/// Follows what one instruction writes, and what is made of it in registers, to what acts on it; notes what
+/// decides the branches on the way.
+class Taker {
  public:
-  Readers(ValueRanges& ranges, int32_t writer, int32_t reg)
-      : ranges_(ranges), writer_(writer), reg_(reg), reads_(ranges.function().body.size()), writes_(reads_) {
-    for (const int32_t i : ranges.uses(reg)) reads_[static_cast<size_t>(i)] = true;
-    for (const int32_t i : ranges.definitions(reg)) writes_[static_cast<size_t>(i)] = true;
-  }
+  Taker(const Ways& ways, std::set<std::string>* conditions) : ways_(ways), conditions_(conditions) {}
 
-  bool found(const Ways& ways, std::set<std::string>* conditions) const {
-    const ptx::Function& f = ranges_.function();
-    std::vector<bool> seen(f.body.size() + 1);
-    std::vector<int32_t> work;
-    const auto add = [&](int32_t to) {
-      if (seen[static_cast<size_t>(to)] || static_cast<size_t>(to) >= f.body.size()) return;
-      seen[static_cast<size_t>(to)] = true;
-      work.push_back(to);
-    };
-    bool read = false;
-    ways.after(writer_, add);
-    while (!work.empty()) {
-      const int32_t here = work.back();
-      work.pop_back();
-      const Instruction& in = f.body[static_cast<size_t>(here)];
-      const bool rests = ways.is_decided(in) && !ways.runs(in);
-      if (reads_[static_cast<size_t>(here)] && !rests) {
-        if (!conditions) return true;
-        read = true;
-        continue;
-      }
-      const bool surely = in.predicate < 0 || (ways.is_decided(in) && ways.runs(in));
-      if (writes_[static_cast<size_t>(here)] && surely) continue;
-      if (conditions && in.predicate >= 0 && in.form.operation == ptx::Operation::bra)
-        conditions->insert(ways.conditions.by(in.predicate).what);
-      ways.after(here, add);
+  bool found(int32_t writer, int32_t reg) {
+    follow(writer, reg);
+    bool takes = false;
+    while (!work_.empty() && !(takes && !conditions_)) {
+      const auto [here, of] = work_.back();
+      work_.pop_back();
+      takes |= is_taken_at(here, of);
+      if (known_.size() > kMostRegisters) return true;
     }
-    return read;
+    return takes;
   }
 
  private:
-  ValueRanges& ranges_;
-  int32_t writer_, reg_;
-  std::vector<bool> reads_, writes_;
+  /// So many registers that depend on it are followed.
+  static constexpr size_t kMostRegisters = 16;
+
+  struct Register {
+    std::vector<bool> read, written, seen;  ///< by instruction
+  };
+  Register& known(int32_t reg) {
+    const auto [at, is_new] = known_.try_emplace(reg);
+    if (!is_new) return at->second;
+    const size_t count = ways_.ranges.function().body.size();
+    Register& r = at->second;
+    r.read.resize(count), r.written.resize(count), r.seen.resize(count + 1);
+    for (const int32_t i : ways_.ranges.uses(reg)) r.read[static_cast<size_t>(i)] = true;
+    for (const int32_t i : ways_.ranges.definitions(reg)) r.written[static_cast<size_t>(i)] = true;
+    return r;
+  }
+
+  /// What can run right after an instruction finds the register as that left it.
+  void follow(int32_t after, int32_t reg) {
+    Register& r = known(reg);
+    ways_.after(after, [&](int32_t to) {
+      if (r.seen[static_cast<size_t>(to)] || static_cast<size_t>(to) >= r.read.size()) return;
+      r.seen[static_cast<size_t>(to)] = true;
+      work_.emplace_back(to, reg);
+    });
+  }
+
+  bool is_taken_at(int32_t here, int32_t reg) {
+    const Instruction& in = ways_.at(here);
+    const bool decided = ways_.is_decided(in), rests = decided && !ways_.runs(in);
+    const Register& r = known(reg);
+    const bool overwritten = r.written[static_cast<size_t>(here)] && !rests && (in.predicate < 0 || decided);
+    if (r.read[static_cast<size_t>(here)] && !rests) {
+      const bool loads = in.form.operation == ptx::Operation::ld;
+      // What other lanes get is theirs: they may go another way.
+      if (loads || acts(in) || in.form.sync || in.predicate == reg) return true;
+      for (const int32_t made : written_registers(in)) follow(here, made);
+    }
+    if (overwritten) return false;
+    if (conditions_ && in.predicate >= 0 && in.form.operation == ptx::Operation::bra)
+      conditions_->insert(ways_.conditions.by(in.predicate).what);
+    follow(here, reg);
+    return false;
+  }
+
+  const Ways& ways_;
+  std::set<std::string>* conditions_;
+  std::map<int32_t, Register> known_;
+  std::vector<std::pair<int32_t, int32_t>> work_;  ///< instruction, and what register it finds
 };
 
 }  // namespace
@@ -186,14 +211,14 @@ bool is_overwritten(ValueRanges& ranges, int32_t instruction) {
   if (written.empty() || in.predicate >= 0) return false;
   Conditions conditions(ranges);
   return std::all_of(written.begin(), written.end(), [&](int32_t reg) {
-    const Readers readers(ranges, instruction, reg);
     std::set<std::string> decided;
-    if (!readers.found({ranges, conditions}, &decided)) return true;
+    const Ways all{ranges, conditions};
+    if (!Taker(all, &decided).found(instruction, reg)) return true;
     decided.erase("");
     return std::any_of(decided.begin(), decided.end(), [&](const std::string& condition) {
       const auto unread = [&](bool holds) {
         const Ways ways{ranges, conditions, condition, holds};
-        return !readers.found(ways, nullptr) || !ways.is_reached(instruction);
+        return !Taker(ways, nullptr).found(instruction, reg) || !ways.is_reached(instruction);
       };
       return unread(true) && unread(false);
     });

@@ -6,8 +6,9 @@
 
 namespace assay {
 
-/// Is what an unguarded instruction writes to registers written again before anything reads it? On every way;
-/// a comparison of values that stay lets through the same ways wherever it guards a branch.
+/// Is what an unguarded instruction writes to registers, and what is made of it there, written again before
+/// it is stored, branched on, an address or another lane's? On every way; a comparison of values that stay
+/// lets through the same ways wherever it guards a branch.
 bool is_overwritten(ValueRanges&, int32_t instruction);
 
 }  // namespace assay

@@ -26,7 +26,7 @@ namespace assay {
 namespace {
 
 /// Cases for the properties, which cost several runs each.
-constexpr size_t kPropertyCases = 5;
+constexpr size_t kPropertyCases = 8;
 /// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
 /// Cases that are tried with shared memory elsewhere; what is said of what shows there.

@@ -424,7 +424,7 @@ ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const Valu
   return most;
 }
 
-ValueRange ValueRanges::result(const ptx::Instruction& in) {
+ValueRange ValueRanges::result(const ptx::Instruction& in, int32_t at) {
   const Form& form = in.form;
   const bool moves = form.operation == Operation::mov, converts = form.operation == Operation::cvt;
   const Type written = in.operands[0].reg >= 0
@@ -440,7 +440,7 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
   std::vector<ValueRange> x;
   const ptx::Instruction* const first = function_.body.data();
   const bool own = std::less_equal<>()(first, &in) && std::less<>()(&in, first + function_.body.size());
-  const auto place = own ? static_cast<int32_t>(&in - first) : -1;
+  const int32_t place = own ? static_cast<int32_t>(&in - first) : at;
   for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i], place));
   if (form.operation == Operation::setp)
     return in.operands.size() == 3 ? compared(form.comparison, x[0], x[1], ptx::is_unsigned(form.type()))

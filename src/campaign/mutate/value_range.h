@@ -38,8 +38,9 @@ class ValueRanges {
   ValueRange of(int32_t reg);
   /// Of what an instruction of the function reads in a register: over those definitions that can reach it.
   ValueRange read_by(int32_t instruction, int32_t reg);
-  /// Of what an instruction computes where its first register is its only result.
-  ValueRange result(const ptx::Instruction&);
+  /// Of what an instruction computes where its first register is its only result; `at`: it is none of the
+  /// function's, and takes that one's place.
+  ValueRange result(const ptx::Instruction&, int32_t at = -1);
   const std::vector<int32_t>& definitions(int32_t reg) const {
     return definitions_[static_cast<size_t>(reg)];
   }
