@@ -220,6 +220,34 @@ TEST(TrialOfAnAddress, IsRightWhereverSharedMemoryBegins) {
   EXPECT_GT(seen, 0);
 }
 
+/// The sixth term of a series, which the outputs' format rounds away.
+TEST(TrialOfAFormula, ShowsOnRealNumbersWhatIsWithinTheBound) {
+  const Kernel& kernel = find_kernel("gla.fused_recurrent");
+  Case c;
+  c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
+  c.T = 18, c.K = 8, c.V = 8;
+  std::vector<CleanCase> cases;
+  cases.push_back(make_clean_case({c, 0}, kernel, one_thread(), 0));
+  const Module& module = cases[0].plan.modules[0];
+  const MutatedModule mutated{module.name, module.path, module.ptx,
+                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
+  const SourceText source(kernel.name);
+  const std::vector<size_t> order{0};
+  int seen = 0;
+  for (const ptx::Mutation& m : mutated.program->mutations(cases[0].reach.executed.begin()->first.second)) {
+    const std::string line = source.line(place_of(mutated.program->module(), m.function, m.instruction));
+    if (m.change->name != "fma-to-add" || line.find("ln2^6") == line.npos ||
+        !cases[0].reach.has(module.name, m.function, m.instruction))
+      continue;
+    const Mutant mutant =
+        try_mutant({kernel, cases, mutated, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
+            ->mutant;
+    seen += mutant.outcome == MutantOutcome::killed && mutant.reason == "formula/o";
+    if (seen > 0) break;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
   const Kernel& kernel = find_kernel("merge_heads.fused");
   const std::pair<int64_t, int64_t> sizes[] = {{8, 8}, {16, 12}, {24, 4}, {12, 20}, {20, 16}, {5, 7}, {9, 3}};

@@ -9,6 +9,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/fnv.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/base/vm/exact_run.h"
 #include "src/base/vm/launch.h"
 #include "src/campaign/mutate/case_choice.h"
 #include "src/campaign/mutate/equivalence.h"
@@ -19,6 +20,7 @@
 #include "src/campaign/mutate/propagation.h"
 #include "src/campaign/mutate/steering.h"
 #include "src/verification/compare/compare.h"
+#include "src/verification/compare/formula.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verdict.h"
 
@@ -29,6 +31,9 @@ namespace {
 constexpr size_t kPropertyCases = 8;
 /// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
+/// Cases that are run in exact arithmetic, and lane instructions of each at most.
+constexpr size_t kFormulaCases = 4;
+constexpr uint64_t kMostOfFormula = 2'000'000;
 /// Cases that are tried with shared memory elsewhere; what is said of what shows there.
 constexpr size_t kMovedCases = 4;
 constexpr const char* kMoved = ", where shared memory begins at 1024";
@@ -81,7 +86,7 @@ class Attempt {
                                 ptx::parse_functions(*text_, trial_.module.path), trial_.mutation, roles());
       if (!m.reason.empty()) return void(m.outcome = MutantOutcome::equivalent);
     }
-    if (shown_by_checks() || shown_by_properties()) return;
+    if (shown_by_checks() || shown_by_properties() || shown_by_formula()) return;
     if (m.token.empty()) m.reason = how_far();
     if (m.token.empty() && !changing_.empty() && shown_by_other_values()) return;
     if (m.token.empty() && shown_where_shared_memory_moves()) return;
@@ -263,6 +268,34 @@ class Attempt {
     const Verification v = checked(clean, changed_plan(clean));
     return v.verdict == Verdict::finding && checked(clean, clean.plan).verdict != Verdict::finding &&
            killed(clean, v.cause);
+  }
+
+  /// The output that exact arithmetic makes wrong; empty: none.
+  std::string wrong_formula(const CleanCase& clean, const Program& plan) const {
+    go_on();
+    const vm::ExactRun exact = vm::run_exact(plan, clean.inputs, machine(clean));
+    for (const ReferenceOutput& expected : clean.reference.outputs) {
+      const auto like = clean.outcome.outputs.find(expected.name);
+      const auto found = exact.outputs.find(expected.name);
+      if (like == clean.outcome.outputs.end() || found == exact.outputs.end()) continue;
+      if (compare_formula(like->second, found->second, expected).violation > 0) return expected.name;
+    }
+    return {};
+  }
+  /// What a format's rounding hides, real numbers show. A change of a rounding is none there.
+  bool shown_by_formula() {
+    const std::string_view change = trial_.mutation.change->name;
+    if (change == "change-rounding" || change == "round-to-bf16") return false;
+    size_t runs = 0;
+    for (const size_t at : choice().varied()) {
+      const CleanCase& clean = trial_.cases[at];
+      if (clean.outcome.trap || clean.outcome.lane_instructions > kMostOfFormula) continue;
+      if (runs++ == kFormulaCases) break;
+      const std::string wrong = wrong_formula(clean, changed_plan(clean));
+      if (!wrong.empty() && wrong_formula(clean, clean.plan).empty())
+        return killed(clean, "formula/" + wrong);
+    }
+    return false;
   }
 
   /// Shared memory need not begin at 0: on a few cases it does not, neither the kernel's nor the mutant's.
