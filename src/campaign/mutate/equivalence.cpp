@@ -34,6 +34,8 @@ struct Question {
   ValueRanges& ranges;          ///< of the original
   ValueRanges* changed_ranges;  ///< of the changed function; null where `after` is
   bool is(std::string_view change) const { return mutation.change->name == change; }
+  /// What the changed instruction can find in a register.
+  ValueRange read(int32_t reg) const { return ranges.read_by(mutation.instruction, reg); }
 };
 
 /// What it computes on is integers or bits.
@@ -110,7 +112,7 @@ std::string constant_result(const Question& q) {
 /// Predicates that hold always or never.
 std::string constant_guard(const Question& q) {
   if (q.before.predicate < 0 || !(q.is("drop-guard") || q.is("drop-branch"))) return {};
-  const ValueRange p = q.ranges.of(q.before.predicate);
+  const ValueRange p = q.read(q.before.predicate);
   if (!p.single()) return {};
   const bool runs = (p.low != 0) != q.before.predicate_negated;
   if (runs != q.is("drop-guard")) return {};
@@ -139,7 +141,7 @@ std::string saturated_shift(const Question& q) {
 std::string added_zero(const Question& q) {
   if (!q.is("add-to-sub") || !is_integer(q.before)) return {};
   const Operand& second = q.before.operands.at(2);
-  if (second.kind != Operand::Kind::reg || q.ranges.of(second.reg) != ValueRange{0, 0}) return {};
+  if (second.kind != Operand::Kind::reg || q.read(second.reg) != ValueRange{0, 0}) return {};
   return fmt::format("{} is 0 for all values that it can have",
                      q.original.registers[static_cast<size_t>(second.reg)].name);
 }
@@ -284,7 +286,7 @@ std::string exact_conversion(const Question& q) {
   const bool narrow = ptx::bytes_of(form.type()) <= 2;
   if (!narrow && source.kind != Operand::Kind::reg) return {};
   if (!narrow) {
-    const ValueRange r = q.ranges.of(source.reg);
+    const ValueRange r = q.read(source.reg);
     if (r.low < -(1 << 24) || r.high > 1 << 24) return {};
   }
   return "the integers that it converts are exact in fp32: nothing is rounded";

@@ -62,7 +62,7 @@ bool is_come_to(const ptx::Function& f, ValueRanges& ranges, int32_t instruction
     const Instruction& in = f.body[static_cast<size_t>(at)];
     bool runs = true, rests = in.predicate >= 0;
     if (rests && leaves(vm::signature_of(in).control))
-      if (const ValueRange p = ranges.of(in.predicate); p.single()) {
+      if (const ValueRange p = ranges.read_by(at, in.predicate); p.single()) {
         runs = (p.low != 0) != in.predicate_negated;
         rests = !runs;
       }
