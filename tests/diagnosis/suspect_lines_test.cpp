@@ -466,8 +466,7 @@ TEST(SuspectLines, ALineOfAFunctionThatIsCalledTwiceIsNamedForBothCalls) {
            on(9, "  add.rn.f32 %r, %f1, %s;\n") + on(10, "  add.rn.f32 %q, %f2, %y;\n") + on(11, "");
   };
   const SuspectLines suspects = all_suspects_of(
-      calls("", ""),
-      calls("  mul.rn.f32 %f1, %f1, 0f40400000;\n", "  mul.rn.f32 %f2, %f2, 0f40400000;\n"));
+      calls("", ""), calls("  mul.rn.f32 %f1, %f1, 0f40400000;\n", "  mul.rn.f32 %f2, %f2, 0f40400000;\n"));
   ASSERT_FALSE(suspects.likeliest.empty());
   EXPECT_EQ(suspects.likeliest.front().at.where.line, 5);
   EXPECT_EQ(suspects.likeliest.front().reason, "its values times 3 make all wrong elements right");

@@ -71,9 +71,9 @@ TEST(MovedRun, AViewIsMovedAtTheElementsPlace) {
 }
 
 }  // namespace
-/// e^x as libraries make it: x / ln 2 rounded by adding 1.5 * 2^23, whose last bits are the exponent. Here that
-/// number comes from memory, as an argument of a call that is not inlined does; the bits are counted up in
-/// two steps.
+/// e^x as libraries make it: x / ln 2 rounded by adding 1.5 * 2^23, whose last bits are the exponent. Here
+/// that number comes from memory, as an argument of a call that is not inlined does; the bits are counted up
+/// in two steps.
 TEST(MovedRun, WhatIsRoundedToAnIntegerByANumberOfMemoryIsAChoice) {
   Program program = product();
   std::string text = *program.modules[0].ptx;

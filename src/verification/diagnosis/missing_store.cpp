@@ -103,8 +103,8 @@ bool moves_index(const std::string& text, const std::set<std::string>& names) {
   return false;
 }
 
-/// Does the line declare one of the names as an integer: "const i64 column = ..."? What counts a loop is right
-/// wherever the loop ends where it should.
+/// Does the line declare one of the names as an integer: "const i64 column = ..."? What counts a loop is
+/// right wherever the loop ends where it should.
 bool declares_index(const std::string& text, const std::set<std::string>& names) {
   if (text.find("for (") != std::string::npos) return false;
   const size_t equals = text.find(" = ");

@@ -22,7 +22,7 @@ constexpr double kOfRoundings = 8;
 constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
 /// Where fewer elements are wrong almost any value behind them explains it: another case may tell more.
 constexpr int64_t kEnoughWrong = 4;
-/// Of so few another case with more heads is looked at.
+/// Of so few in few tokens another case with more heads is looked at.
 constexpr int64_t kFewWrong = 10, kMoreHeads = 4;
 /// What a line lacks is told to 2^-11 of it: exponentials of such gates are linear to 2^-13, and a rounded
 /// constant (2^-25) is as small a part of what they make. That is seen in differences so many times smaller.
@@ -307,7 +307,8 @@ std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel
       continue;  // outside what the kernel takes
     }
   }
-  if (best && most < kFewWrong) try {  // of outputs of one element per head others have more
+  if (best && most < kFewWrong && best->resolved.case_.T <= kFewTokens)
+    try {  // of outputs of one element per head others have more
       Case wide = best->resolved.case_;
       wide.H *= kMoreHeads, wide.HV *= kMoreHeads;
       auto told = told_by(wide, kernel, nullptr, machine);
