@@ -71,6 +71,39 @@ TEST(MissingStore, AGuardThatTurnedTheStoreAwayIsTheOrigin) {
   EXPECT_EQ(trace->origin.chain.size(), 2u);
 }
 
+/// Of a block's shared memory thread 31 leaves its word as it was.
+TEST(MissingStore, OfSharedMemoryTheGuardThatKeptTheStoreAwayIsTheOrigin) {
+  const Program plan =
+      plan_of({".shared .align 4 .b32 sh[32]; mov.u32 %b1, sh; shl.b32 %b2, %t, 2; add.u32 %b1, %b1, %b2;",
+               "setp.lt.u32 %p1, %t, 31;", "@%p1 st.shared.f32 [%b1], %f1;", "bar.sync 0;",
+               "ld.shared.f32 %f2, [%b1]; add.rn.f32 %f2, %f2, %f1;",
+               "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1; st.global.f32 [%d2], %f2;"},
+              1, 64);
+  const auto trace = trace_of(plan, 31);
+  ASSERT_TRUE(trace && trace->missing);
+  EXPECT_EQ(trace->missing->why, MissingStore::Why::guarded);
+  EXPECT_EQ(trace->origin.where.line, 12);
+  EXPECT_EQ(trace->origin.kind, OriginKind::unwritten_memory);
+  EXPECT_FALSE(trace_of(plan, 30));
+}
+
+/// Each thread reads what its neighbour in the other warp writes, behind a barrier of its own warp alone.
+TEST(MissingStore, WhereAnotherWarpWritesTooLateTheBarrierOfAWarpIsTheOrigin) {
+  Program plan = plan_of(
+      {".shared .align 4 .b32 sh[64]; mov.u32 %b1, sh; shl.b32 %b2, %t, 2; add.u32 %b3, %b1, %b2;",
+       "st.shared.f32 [%b3], %f1;", "bar.warp.sync -1;",
+       "xor.b32 %b2, %b2, 128; add.u32 %b3, %b1, %b2; ld.shared.f32 %f2, [%b3]; add.rn.f32 %f2, %f2, %f1;",
+       "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %o, %d1; st.global.f32 [%d2], %f2;"},
+      1, 64);
+  plan.launches[0].grid = {1, 1, 1}, plan.launches[0].block = {64, 1, 1};
+  const auto trace = trace_of(plan, 0);
+  ASSERT_TRUE(trace && trace->missing);
+  EXPECT_EQ(trace->missing->why, MissingStore::Why::early);
+  EXPECT_EQ(trace->origin.where.line, 12);
+  EXPECT_NE(trace->origin.sentence.find("no thread of another warp is waited for"), std::string::npos)
+      << trace->origin.sentence;
+}
+
 /// A source whose lines from 10 on are these.
 std::string source_of(const std::vector<std::string>& lines) {
   std::string path = testing::TempDir() + "missing_store_test.cu";

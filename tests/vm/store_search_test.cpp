@@ -116,6 +116,26 @@ TEST(StoreSearch, OfAWorkspaceToo) {
             std::vector<int>{2});
 }
 
+/// Threads up to 14 of the second block write s; without the guard thread 15 does.
+TEST(StoreSearch, OfABlocksSharedMemoryToo) {
+  const std::string address =
+      ".shared .align 4 .b32 s[32];\nmov.u32 %b1, s;\nshl.b32 %b2, %t, 2;\nadd.u32 %b1, %b1, %b2;\n";
+  for (const char* store :
+       {"@%p1 st.shared.b32 [%b1], %n;", "@%p1 cp.async.ca.shared.global [%b1], [%ao], 4;"}) {
+    const Program plan = plan_of(address + "setp.lt.u32 %p1, %n, 47;\n" + store);
+    SharedBytes place{0, {1, 0, 0}, 4 * 15, 4};
+    const std::vector<WithheldStore> found = find_withheld_stores(plan, {}, {}, place);
+    ASSERT_EQ(found.size(), 1U) << store;
+    EXPECT_EQ(found[0].guard.block, (std::array<uint32_t, 3>{1, 0, 0}));
+    EXPECT_EQ(found[0].store.thread, (std::array<uint32_t, 3>{15, 0, 0}));
+    EXPECT_FALSE(store_into(plan, {}, {}, place));
+    place.offset = 4 * 14;
+    const auto writer = store_into(plan, {}, {}, place);
+    ASSERT_TRUE(writer) << store;
+    EXPECT_EQ(writer->thread, (std::array<uint32_t, 3>{14, 0, 0}));
+  }
+}
+
 TEST(StoreSearch, StoresAreShownWithTheirPlaces) {
   std::set<uint64_t> offsets;
   const Program plan = plan_of("setp.ne.u32 %p1, %n, 3;\n@%p1 st.global.b32 [%ao], %n;");

@@ -149,6 +149,7 @@ void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane,
 void SliceScan::use_memory(int32_t node, const BytePlace& at, uint32_t halves) {
   SliceUse* use = add_use(node);
   use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = is_global(at);
+  use->shared = at.space == ptx::Space::shared;
   wait(at, halves);
 }
 

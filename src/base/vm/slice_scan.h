@@ -22,7 +22,7 @@ struct SliceUse {
   int32_t node = -1;  ///< that made it (of several halves: the highest), -1: none found
   uint8_t node_half = 0;
   uint64_t address = 0;  ///< of memory
-  bool global = false, constant = false;
+  bool global = false, shared = false, constant = false;
   bool cut = false;  ///< the scan was full before it found what made it
 };
 

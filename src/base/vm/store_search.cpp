@@ -15,12 +15,24 @@ namespace {
 /// Of a run that is being forced: so many times the instructions that the longest warp took unforced.
 constexpr uint64_t kBudgetFactor = 4, kLeastBudget = 4096;
 
-bool writes_memory(const Code& code, const Op& op) {
+/// Into global or shared memory; a copy that lands later into shared memory alone.
+bool writes_memory(const Code& code, const Op& op, bool shared) {
   const Signature& signature = code.signature(op);
+  if (signature.flow() == Flow::copy_async) return shared && op.element_bytes > 0;
+  const ptx::Space space = shared ? ptx::Space::shared : ptx::Space::global;
   return std::any_of(signature.accesses.begin(), signature.accesses.end(), [&](const Access& access) {
-    return access.direction != Access::Direction::read && signature.flow() != Flow::copy_async &&
-           (access.space == ptx::Space::global || access.space == ptx::Space::generic);
+    return access.direction != Access::Direction::read &&
+           (access.space == space || access.space == ptx::Space::generic);
   });
+}
+
+/// Where each lane would store; in shared memory as offsets, elsewhere beyond them.
+void store_addresses(const Warp& warp, const Op& op, bool shared, uint64_t (&address)[32]) {
+  if (warp.block->context->code->signature(op).flow() == Flow::copy_async)
+    return lane_addresses(warp, op.s[1], op.address2_wide, op.offset2, address);
+  lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
+  if (shared && op.space == ptx::Space::generic)
+    for (uint64_t& at : address) at -= shared_window;
 }
 
 uint32_t bytes_of(const Op& op) {
@@ -35,6 +47,7 @@ PlacedInstruction placed(const Warp& warp, const Op& op, int lane) {
 
 struct Range {
   uint64_t base = 0, bytes = 0;
+  bool shared = false;
 };
 
 Range range_of(const PreparedProgram& prepared, const std::string& buffer) {
@@ -45,7 +58,7 @@ Range range_of(const PreparedProgram& prepared, const std::string& buffer) {
 /// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and
 /// which ops stored there.
 struct StoreTrace : PlainTrace {
-  static constexpr unsigned hooks = hook::guarded | hook::after | hook::end_block;
+  static constexpr unsigned hooks = hook::guarded | hook::before | hook::end_block;
 
   StoreTrace(const Code& code, Range to, const std::function<void(const StoreEvent&)>& visit)
       : range(to),
@@ -60,15 +73,17 @@ struct StoreTrace : PlainTrace {
     held[index(op)] |= (guard & active) != 0;
     failed[index(op)] |= (~guard & active) != 0;
   }
-  void after(Warp& warp, const Op& op, uint32_t mask) {
-    if (!writes_memory(*warp.block->context->code, op) || warp.space != ptx::Space::global) return;
+  void before(Warp& warp, const Op& op, uint32_t mask) {
+    if (!writes_memory(*warp.block->context->code, op, range.shared)) return;
+    uint64_t address[32];
+    store_addresses(warp, op, range.shared, address);
     for (int lane = 0; lane < 32; ++lane) {
-      if (!(mask >> lane & 1) || warp.address[lane] - range.base >= range.bytes) continue;
+      if (!(mask >> lane & 1) || address[lane] - range.base >= range.bytes) continue;
       stores[index(op)] = true;
       if (!show) continue;
       StoreEvent event;
       event.at = placed(warp, op, lane);
-      event.offset = warp.address[lane] - range.base, event.bytes = bytes_of(op);
+      event.offset = address[lane] - range.base, event.bytes = bytes_of(op);
       show(event);
     }
   }
@@ -113,9 +128,9 @@ struct ForcingTrace : PlainTrace {
     restore(op);
     if (met.launch < 0) return;
     ++steps;
-    if (!writes_memory(*warp.block->context->code, op)) return;
+    if (!writes_memory(*warp.block->context->code, op, shared)) return;
     uint64_t address[32];
-    lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
+    store_addresses(warp, op, shared, address);
     for (int lane = 0; lane < 32; ++lane) {
       if (!(mask >> lane & 1)) continue;
       const bool meets = address[lane] < first + bytes && address[lane] + bytes_of(op) > first;
@@ -133,6 +148,7 @@ struct ForcingTrace : PlainTrace {
   uint64_t first = 0;
   uint32_t bytes = 0;
   uint64_t base = 0;                 ///< of the buffer
+  bool shared = false;               ///< it is a block's shared memory
   const Writers* writers = nullptr;  ///< of the launch as it is
   std::optional<WithheldStore> found;
 
@@ -172,7 +188,7 @@ void add_candidates(const StoreTrace& trace, const Code& code, size_t launch,
   for (size_t i = 0; i < code.ops.size(); ++i)
     if (trace.stores[i]) stores.push_back(i);
   for (size_t i = 0; i < code.ops.size() && stores.empty(); ++i)
-    if (writes_memory(code, code.ops[i])) stores.push_back(i);
+    if (writes_memory(code, code.ops[i], trace.range.shared)) stores.push_back(i);
   if (stores.empty()) return;
   for (size_t i = 0; i < code.ops.size(); ++i) {
     size_t distance = SIZE_MAX;
@@ -223,35 +239,112 @@ bool visit_stores(const Program& program, const TensorMap& inputs, const Machine
   return true;
 }
 
-std::vector<WithheldStore> find_withheld_stores(const Program& program, const TensorMap& inputs,
-                                                const MachineOptions& options, const std::string& buffer,
-                                                uint64_t offset, uint32_t bytes,
-                                                const StoreSearchLimits& limits) {
+namespace {
+
+/// The candidates one after the other: `run` replays one under the trace, which is given the rest.
+template <class Run>
+std::vector<WithheldStore> first_met(const std::vector<Candidate>& candidates,
+                                     const StoreSearchLimits& limits, const Run& run) {
   const double start = counted_seconds();
-  const Survey surveyed = survey(program, inputs, options, buffer);
-  MachineOptions forced_options = options;
-  forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * surveyed.longest);
   std::vector<WithheldStore> found;
-  for (const Candidate& candidate : surveyed.candidates) {
+  for (const Candidate& candidate : candidates) {
     if (found.size() >= limits.found || counted_seconds() - start > limits.seconds) break;
-    PreparedProgram prepared(program, inputs, forced_options);
-    PlainTrace plain;
-    for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);
     ForcingTrace trace;
-    trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
     trace.when_held = candidate.when_held;
-    trace.base = range_of(prepared, buffer).base;
-    trace.first = trace.base + offset, trace.bytes = bytes;
-    trace.writers = &surveyed.writers[candidate.launch];
-    const LaunchContext& context = prepared.enter(candidate.launch);
-    run_traced(context, prepared.blocks(candidate.launch), trace,
-               [&](bool) { return trace.found.has_value(); });
+    run(candidate, trace);
     if (trace.found) found.push_back(*trace.found);
   }
   std::stable_sort(found.begin(), found.end(), [](const WithheldStore& a, const WithheldStore& b) {
     return std::tuple(a.overwrites, a.steps) < std::tuple(b.overwrites, b.steps);
   });
   return found;
+}
+
+MachineOptions forced(MachineOptions options, uint64_t longest) {
+  options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * longest);
+  return options;
+}
+
+/// The launches before one, then of that one a block.
+template <class Trace>
+void run_one_block(PreparedProgram& prepared, const SharedBytes& place, Trace& trace) {
+  PlainTrace plain;
+  for (int32_t i = 0; i < place.launch; ++i) run_traced(prepared, static_cast<size_t>(i), plain);
+  const LaunchContext& context = prepared.enter(static_cast<size_t>(place.launch));
+  const auto& grid = context.launch->grid;
+  std::optional<uint64_t> block =
+      place.block[0] + uint64_t{grid[0]} * (place.block[1] + uint64_t{grid[1]} * place.block[2]);
+  run_each(context, trace, [&](bool) { return std::exchange(block, std::nullopt); });
+}
+
+struct SharedSurvey {
+  std::vector<Candidate> candidates;
+  Writers writers;
+  std::optional<PlacedInstruction> writer;  ///< of one of the bytes
+  uint64_t longest = 0;
+};
+
+std::optional<SharedSurvey> survey(const Program& program, const TensorMap& inputs,
+                                   const MachineOptions& options, const SharedBytes& place) {
+  PreparedProgram prepared(program, inputs, options);
+  const auto launch = static_cast<size_t>(place.launch);
+  if (prepared.enter(launch).cluster != std::array<uint32_t, 3>{1, 1, 1}) return std::nullopt;
+  SharedSurvey result;
+  StoreTrace trace(prepared.code(launch), {0, shared_window, true}, [&](const StoreEvent& event) {
+    result.writers.emplace(event.offset, thread_of(event.at));
+    if (event.offset < place.offset + place.bytes && event.offset + event.bytes > place.offset &&
+        !result.writer)
+      result.writer = event.at;
+  });
+  run_one_block(prepared, place, trace);
+  result.longest = trace.longest;
+  add_candidates(trace, prepared.code(launch), launch, result.candidates);
+  std::stable_sort(result.candidates.begin(), result.candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.distance < b.distance; });
+  return result;
+}
+
+}  // namespace
+
+std::vector<WithheldStore> find_withheld_stores(const Program& program, const TensorMap& inputs,
+                                                const MachineOptions& options, const std::string& buffer,
+                                                uint64_t offset, uint32_t bytes,
+                                                const StoreSearchLimits& limits) {
+  const Survey surveyed = survey(program, inputs, options, buffer);
+  const MachineOptions forced_options = forced(options, surveyed.longest);
+  return first_met(surveyed.candidates, limits, [&](const Candidate& candidate, ForcingTrace& trace) {
+    PreparedProgram prepared(program, inputs, forced_options);
+    PlainTrace plain;
+    for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);
+    trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
+    trace.base = range_of(prepared, buffer).base;
+    trace.first = trace.base + offset, trace.bytes = bytes;
+    trace.writers = &surveyed.writers[candidate.launch];
+    const LaunchContext& context = prepared.enter(candidate.launch);
+    run_traced(context, prepared.blocks(candidate.launch), trace,
+               [&](bool) { return trace.found.has_value(); });
+  });
+}
+
+std::optional<PlacedInstruction> store_into(const Program& program, const TensorMap& inputs,
+                                            const MachineOptions& options, const SharedBytes& place) {
+  const auto surveyed = survey(program, inputs, options, place);
+  return surveyed ? surveyed->writer : std::nullopt;
+}
+
+std::vector<WithheldStore> find_withheld_stores(const Program& program, const TensorMap& inputs,
+                                                const MachineOptions& options, const SharedBytes& place,
+                                                const StoreSearchLimits& limits) {
+  const auto surveyed = survey(program, inputs, options, place);
+  if (!surveyed) return {};
+  const MachineOptions forced_options = forced(options, surveyed->longest);
+  return first_met(surveyed->candidates, limits, [&](const Candidate& candidate, ForcingTrace& trace) {
+    PreparedProgram prepared(program, inputs, forced_options);
+    trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
+    trace.shared = true, trace.first = place.offset, trace.bytes = place.bytes;
+    trace.writers = &surveyed->writers;
+    run_one_block(prepared, place, trace);
+  });
 }
 
 }  // namespace assay::vm

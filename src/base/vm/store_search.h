@@ -44,6 +44,14 @@ struct WithheldStore {
   bool overwrites = false;
 };
 
+/// In the shared memory of one block of a launch.
+struct SharedBytes {
+  int32_t launch = -1;
+  std::array<uint32_t, 3> block{};
+  uint64_t offset = 0;
+  uint32_t bytes = 0;
+};
+
 struct StoreSearchLimits {
   size_t found = 64;
   double seconds = 5;
@@ -57,6 +65,16 @@ struct StoreSearchLimits {
 std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs,
                                                 const MachineOptions&, const std::string& buffer,
                                                 uint64_t offset, uint32_t bytes,
+                                                const StoreSearchLimits& = {});
+
+/// Who stored there, first; none: nobody in the whole run of the block. Copies that land later count where
+/// they are issued.
+std::optional<PlacedInstruction> store_into(const Program&, const TensorMap& inputs, const MachineOptions&,
+                                            const SharedBytes&);
+/// The same as find_withheld_stores for a block's shared memory: its block alone is replayed. None in a
+/// cluster.
+std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs,
+                                                const MachineOptions&, const SharedBytes&,
                                                 const StoreSearchLimits& = {});
 
 }  // namespace assay::vm

@@ -214,16 +214,18 @@ class Assembly {
       }
     }
     slice_.unwritten |= operand.source == Source::unwritten;
-    if (operand.source == Source::unwritten && use.global) note_place(use.address);
+    if (operand.source == Source::unwritten) note_place(use);
   }
 
   /// Of the operand that comes next.
-  void note_place(uint64_t address) {
-    const int at = prepared_.memory().find(address, 1);
-    if (at < 0 || slice_.unwritten_places.size() >= kMostPlaces) return;
+  void note_place(const SliceUse& use) {
+    const auto operand = static_cast<uint32_t>(slice_.operands.size());
+    if (slice_.unwritten_places.size() >= kMostPlaces) return;
+    if (use.shared) slice_.unwritten_places.push_back({operand, "", use.address});
+    const int at = use.global ? prepared_.memory().find(use.address, 1) : -1;
+    if (at < 0) return;
     const Allocation& a = prepared_.memory().allocations()[static_cast<size_t>(at)];
-    slice_.unwritten_places.push_back(
-        {static_cast<uint32_t>(slice_.operands.size()), a.name, address - a.base});
+    slice_.unwritten_places.push_back({operand, a.name, use.address - a.base});
   }
 
   /// An element of an input; a gap of a view (-1) is memory that nothing wrote.

@@ -44,11 +44,11 @@ struct SliceInstance {
   uint32_t first_operand = 0, operand_count = 0;
 };
 
-/// Where in a buffer an operand was read that nothing had written.
+/// Where in a buffer, or in the shared memory of its block, an operand was read that nothing had written.
 struct UnwrittenPlace {
   uint32_t operand = 0;  ///< into ValueSlice::operands
-  std::string buffer;
-  uint64_t offset = 0;  ///< bytes
+  std::string buffer;    ///< empty: shared memory
+  uint64_t offset = 0;   ///< bytes
 };
 
 struct ValueSlice {
@@ -63,7 +63,7 @@ struct ValueSlice {
   /// operands that SliceLimits::follow chose.
   bool truncated = false;
   bool unwritten = false;                        ///< an unwritten value takes part
-  std::vector<UnwrittenPlace> unwritten_places;  ///< of operands from buffers, ascending; the first 4096
+  std::vector<UnwrittenPlace> unwritten_places;  ///< of operands, ascending; the first 4096
   uint64_t blocks = 0, blocks_of = 0;            ///< replayed, of the program's
   std::vector<std::string> input_names;
   std::vector<std::shared_ptr<const ptx::Module>> modules;

@@ -11,9 +11,9 @@
 #include "src/base/numerics/format.h"
 #include "src/base/ptx/inlined_frames.h"
 #include "src/base/tensor/index_letter.h"
-#include "src/base/vm/store_search.h"
 #include "src/base/vm/table_reads.h"
 #include "src/verification/diagnosis/address_maker.h"
+#include "src/verification/diagnosis/weak_barriers.h"
 
 namespace assay {
 namespace {
@@ -297,6 +297,25 @@ std::optional<MissingStore> find_missing_scratch(const Program& plan, const Tens
     missing.at = maker ? *maker : link_of(*load.module, load.function, load.instruction, source);
   }
   return missing;
+}
+
+std::optional<MissingStore> find_missing_shared(const Program& plan, const TensorMap& inputs,
+                                                const vm::MachineOptions& machine,
+                                                const vm::SharedBytes& place, const SourceText& source,
+                                                double seconds) {
+  if (const auto writer = vm::store_into(plan, inputs, machine, place)) {
+    const std::vector<ChainLink> barriers = barriers_too_weak(plan, inputs, machine, source, seconds);
+    if (barriers.empty()) return std::nullopt;
+    MissingStore missing;
+    missing.why = MissingStore::Why::early;
+    missing.at = barriers.front();
+    missing.store = link_of(*writer->module, writer->function, writer->instruction, source);
+    missing.block = writer->block, missing.thread = writer->thread;
+    return missing;
+  }
+  const auto guards = vm::find_withheld_stores(plan, inputs, machine, place, {64, seconds});
+  if (guards.empty() || guards.front().overwrites) return std::nullopt;
+  return guarded(guards.front(), source);
 }
 
 }  // namespace assay

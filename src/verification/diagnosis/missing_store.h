@@ -9,6 +9,7 @@
 #include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/store_search.h"
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/source_line.h"
 
@@ -17,6 +18,7 @@ namespace assay {
 struct MissingStore {
   enum class Why {
     guarded,    ///< a guard kept the store from it: with that guard the other way the store is reached
+    early,      ///< it is written, but by a thread that no barrier holds the reader back for
     misread,    ///< so too, for what was read from a table of which no thread reads some rows
     elsewhere,  ///< the stores that there are go to other elements, some of them more than once
     none        ///< nothing in the launches stores into the buffer
@@ -42,5 +44,11 @@ std::optional<MissingStore> find_missing_store(const Program&, const TensorMap& 
 std::optional<MissingStore> find_missing_scratch(const Program&, const TensorMap& inputs,
                                                  const vm::MachineOptions&, const std::string& workspace,
                                                  uint64_t offset, uint32_t bytes, const SourceText&);
+
+/// The same of bytes of a block's shared memory: the guard, or where a store comes too late the barrier that
+/// is a warp's where it should be the block's. `seconds`: counted ones, at most.
+std::optional<MissingStore> find_missing_shared(const Program&, const TensorMap& inputs,
+                                                const vm::MachineOptions&, const vm::SharedBytes&,
+                                                const SourceText&, double seconds);
 
 }  // namespace assay

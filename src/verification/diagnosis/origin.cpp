@@ -193,9 +193,20 @@ void move_to_missing_store(std::optional<MissingStore> missing, OriginTrace& tra
   origin.where = missing->at.where;
   origin.source_text = missing->at.text;
   origin.instruction = missing->at.instruction;
-  if (missing->why == MissingStore::Why::guarded || missing->why == MissingStore::Why::misread)
+  if (missing->why == MissingStore::Why::guarded || missing->why == MissingStore::Why::misread ||
+      missing->why == MissingStore::Why::early)
     origin.block = missing->block, origin.thread = missing->thread;
   trace.missing = std::move(missing);
+}
+
+/// Why nothing had written what was read.
+std::optional<MissingStore> missing_behind(const Program& plan, const TensorMap& inputs,
+                                           const OriginOptions& options, const vm::UnwrittenPlace& place,
+                                           const vm::SliceInstance& read, const SourceText& source) {
+  if (!place.buffer.empty())
+    return find_missing_scratch(plan, inputs, options.machine, place.buffer, place.offset, 4, source);
+  const vm::SharedBytes bytes{read.launch, read.block, place.offset, 2};
+  return find_missing_shared(plan, inputs, options.machine, bytes, source, options.replay_seconds / 4);
 }
 
 /// An element without an event behind it: copied from an input or a literal, or never written.
@@ -275,8 +286,7 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
       move_to_read(history, source, trace);
       if (const vm::UnwrittenPlace* place = history.unwritten_place())
         move_to_missing_store(
-            find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source),
-            trace);
+            missing_behind(plan, inputs, options, *place, *history.unwritten_read(), source), trace);
     }
     if (origin.kind == OriginKind::division_by_zero)
       trace.divisor = OperandHistory(plan, inputs, options.machine, output, flat, event).zero_divisor();

@@ -54,6 +54,12 @@ std::string missing_store_sentence(const MissingStore& missing, const Origin& or
                ": the guard at {} turned thread ({},{},{}) of block ({},{},{}) away from the store at {}", at,
                missing.thread[0], missing.thread[1], missing.thread[2], missing.block[0], missing.block[1],
                missing.block[2], source_place(missing.store->where));
+  if (missing.why == MissingStore::Why::early)
+    return what + fmt::format(
+                      ": thread ({},{},{}) of the block writes it at {}, and at {} no thread of another "
+                      "warp is waited for",
+                      missing.thread[0], missing.thread[1], missing.thread[2],
+                      source_place(missing.store->where), at);
   if (missing.why == MissingStore::Why::misread)
     return what + fmt::format(
                       ": block ({},{},{}) was turned away from the store at {} by what it read from {}, "
