@@ -38,6 +38,8 @@ constexpr uint64_t kMostOfFormula = 2'000'000;
 constexpr size_t kMovedCases = 4;
 constexpr const char* kMoved = ", where shared memory begins at 1024";
 constexpr uint64_t kOtherSeeds = 120;
+/// So many times as long where what changes is a float, which few roundings show.
+constexpr uint64_t kRoundedWork = 10;
 /// Cases of other sizes that a mutant is tried on which nothing showed: drawn, judged and checked at most.
 constexpr uint64_t kSearched = 400, kJudgedOfSearched = 6, kCheckedOfSearched = 24;
 /// Cases that must go another way, at least and at most, before ways are called the same.
@@ -183,10 +185,12 @@ class Attempt {
   /// A changed result that no output shows, in the same cases with other values: what one rounding hides,
   /// another shows.
   bool shown_by_other_values() {
+    const ptx::Form& form = own_function().body[static_cast<size_t>(trial_.mutation.instruction)].form;
+    const uint64_t most = trial_.other_work * (ptx::is_float(form.type()) ? kRoundedWork : 1);
     uint64_t work = 0;
     for (uint64_t round = 1; round <= kOtherSeeds; ++round)
       for (const size_t at : changing_) {
-        if (work / 10 > trial_.other_work) return false;
+        if (work > most) return false;
         const MutationCase other{with_other_values(trial_.cases[at].case_, trial_.kernel, round),
                                  trial_.cases[at].row};
         ++more_cases_;

@@ -26,8 +26,8 @@ struct MutantTrial {
   const PlanSurvey* survey = nullptr;
   /// Asked before every run: true gives the mutant up; null: never.
   std::function<bool()> given_up = nullptr;
-  /// Lane instructions at most, about, of the cases at other sizes; twice as many of those that are searched
-  /// for, ten times as many of those that are tried with other values.
+  /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other
+  /// sizes; twice as many of those that are searched for, ten times as many with other values of floats.
   uint64_t other_work = 400'000'000;
 };
 
