@@ -58,7 +58,7 @@ bool release_barriers(Block&);
 
 // Steps of ops, as the engine and compiled pieces take them.
 /// Row::lanes; `scratch`: room for a cell.
-inline void run_lanes(Warp& warp, const Op& op, uint32_t mask, void* scratch) {
+[[gnu::always_inline]] inline void run_lanes(Warp& warp, const Op& op, uint32_t mask, void* scratch) {
   auto cell = [&](Slot slot) -> const void* { return slot == no_slot ? nullptr : warp.file + slot; };
   void* d = warp.file + op.d;
   if (mask == ~0u) {
@@ -169,41 +169,42 @@ class Engine {
       if constexpr (has(hook::before)) trace_.before(warp, op, mask);
       if constexpr (Trace::stops)
         if (warp.block->trap) goto done;
-      switch (op.kind) {
-        case Kind::exponential:
-          note_argument(worker_, warp, op, mask);
-          [[fallthrough]];
-        case Kind::lanes:
-          run_lanes(warp, op, mask, scratch);
-          break;
-        case Kind::compare:
-          run_compare(warp, op, mask);
-          break;
-        case Kind::warp:
-          if (!run_whole_warp(warp, op, mask)) goto done;
-          if (std::exchange(warp.yields, false)) yields = true, stop = executed;
-          break;
-        case Kind::async_wait:
-          wait_for_copies(warp, op, mask);
-          break;
-        case Kind::nothing:
-          break;
-        default:
-          if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
-            if (executed >= budget) {
-              raise(warp, op, std::countr_zero(mask), TrapKind::hang,
-                    fmt::format("the warp executed {} instructions without ending", executed));
+      if (op.kind == Kind::lanes)  // most of all, and foreseen better than one of many cases
+        run_lanes(warp, op, mask, scratch);
+      else
+        switch (op.kind) {
+          case Kind::exponential:
+            note_argument(worker_, warp, op, mask);
+            run_lanes(warp, op, mask, scratch);
+            break;
+          case Kind::compare:
+            run_compare(warp, op, mask);
+            break;
+          case Kind::warp:
+            if (!run_whole_warp(warp, op, mask)) goto done;
+            if (std::exchange(warp.yields, false)) yields = true, stop = executed;
+            break;
+          case Kind::async_wait:
+            wait_for_copies(warp, op, mask);
+            break;
+          case Kind::nothing:
+            break;
+          default:
+            if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
+              if (executed >= budget) {
+                raise(warp, op, std::countr_zero(mask), TrapKind::hang,
+                      fmt::format("the warp executed {} instructions without ending", executed));
+                goto done;
+              }
+              control(warp, op, mask);
+              if constexpr (has(hook::after)) trace_.after(warp, op, mask);
+              if (yields) take_turns(warp);
               goto done;
             }
-            control(warp, op, mask);
+            if (!control(warp, op, mask)) goto done;
             if constexpr (has(hook::after)) trace_.after(warp, op, mask);
-            if (yields) take_turns(warp);
-            goto done;
-          }
-          if (!control(warp, op, mask)) goto done;
-          if constexpr (has(hook::after)) trace_.after(warp, op, mask);
-          continue;
-      }
+            continue;
+        }
       if constexpr (has(hook::after)) trace_.after(warp, op, mask);
       ++warp.current.pc;
     }
