@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "src/base/vm/error_trace.h"
 #include "src/base/vm/matrix_elements.h"
@@ -25,12 +26,13 @@ struct ErrorTrace::Fragments {
     alignas(64) double part[kMostParts][rows][columns];
     alignas(64) double exact[rows][columns];  ///< value + error, where there are parts
     uint32_t parted = 0;                      ///< a bit per part that is not all zeros
-    bool rounded = false;                     ///< some element carries a shadow
+    bool rounded = false;                     ///< some element carries a shadow; else none is off
 
-    /// Before the elements of an instruction.
+    /// Before the elements of an instruction: none is off by anything.
     void begin() {
       for (; parted; parted &= parted - 1) std::memset(part[std::countr_zero(parted)], 0, sizeof part[0]);
-      rounded = false;
+      if (std::exchange(rounded, false))
+        std::memset(error, 0, sizeof error), std::memset(bound, 0, sizeof bound);
     }
     /// Of element (row, column).
     static uint16_t at(const FragmentPlace& place) {
@@ -69,11 +71,16 @@ struct ErrorTrace::Fragments {
   static void put(M& m, const LanePlaces& places, const Operand& from, double sign, const ErrorPlan& plan) {
     double *value = m.value[0], *error = m.error[0], *bound = m.bound[0], *exact = m.exact[0];
     for (size_t lane = 0; lane < 32; ++lane) value[places[lane]] = sign * from.value[lane];
+    if (from.exact) {
+      for (size_t lane = 0; plan.parts > 0 && lane < 32; ++lane)
+        exact[places[lane]] = sign * from.value[lane];
+      return;
+    }
     for (size_t lane = 0; lane < 32; ++lane) error[places[lane]] = sign * from.error[lane];
     const double own = plan.strict ? kSumRoundoff : 0;
     for (size_t lane = 0; lane < 32; ++lane)
       bound[places[lane]] = from.bound[lane] + own * std::fabs(from.error[lane]);
-    m.rounded |= !from.exact;
+    m.rounded = true;
     if (plan.parts == 0) return;
     for (size_t lane = 0; lane < 32; ++lane) exact[places[lane]] = value[places[lane]] + error[places[lane]];
     for (uint32_t parts = from.parted; parts; parts &= parts - 1) {

@@ -169,9 +169,13 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
       rows[static_cast<size_t>(row)] = 1;
       if (!event) event = metadata.event;
     }
-  elements.each_sum([&](int row, int n, const ElementPlace& at) {
-    if (rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)]) spoil_sum(at);
-  });
+  const auto spoiled = [](const std::vector<char>& lines) {
+    return std::find(lines.begin(), lines.end(), 1) != lines.end();
+  };
+  if (spoiled(rows) || spoiled(columns))
+    elements.each_sum([&](int row, int n, const ElementPlace& at) {
+      if (rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)]) spoil_sum(at);
+    });
   Events events;
   events.fill(event);
   for (int i = 0; i < sums; ++i) put(warp, register_at(i), ~0u, states[static_cast<size_t>(i)], events);
