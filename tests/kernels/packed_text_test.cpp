@@ -1,6 +1,7 @@
 #include "kernels/packed_text.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 namespace assay {
 namespace {
@@ -10,6 +11,19 @@ TEST(PackedText, ComesBackWhole) {
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 3);
   for (const std::string& each : {std::string(), std::string(1, '\0'), text})
     EXPECT_EQ(unpacked(packed(each)), each);
+}
+
+/// Once a zlib stream followed the length.
+TEST(PackedText, OfEarlierVersionsComesBackToo) {
+  const std::string text(1000, 'x');
+  std::string stream(compressBound(text.size()), '\0');
+  uLongf size = stream.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(stream.data()), &size,
+                     reinterpret_cast<const Bytef*>(text.data()), text.size()),
+            Z_OK);
+  const std::string length{static_cast<char>(1000 & 255), static_cast<char>(1000 >> 8), 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(unpacked(length + stream.substr(0, size)), text);
+  EXPECT_EQ(unpacked(length + stream.substr(0, size - 1)), std::nullopt);
 }
 
 TEST(PackedText, IsNothingWhereBytesAreMissingOrOthers) {
