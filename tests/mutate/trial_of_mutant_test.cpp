@@ -187,32 +187,49 @@ TEST(TrialUnderChecks, ComesToTheCaseThatShowsMost) {
   EXPECT_GT(seen, 0);
 }
 
-/// An address that lacks where shared memory begins is right only where that is 0.
-TEST(TrialOfAnAddress, IsRightWhereverSharedMemoryBegins) {
+/// Mutants of gla.fused_recurrent on one case of some tokens.
+struct OneCase {
+  static std::vector<CleanCase> cases_of(const Kernel& kernel) {
+    Case c;
+    c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
+    c.T = 18, c.K = 8, c.V = 8;
+    std::vector<CleanCase> cases;
+    cases.push_back(make_clean_case({c, 0}, kernel, one_thread(), 0));
+    return cases;
+  }
+  bool comes_to(const ptx::Mutation& m) const {
+    return cases[0].reach.has(module.name, m.function, m.instruction);
+  }
+  const ptx::Instruction& instruction(const ptx::Mutation& m) const {
+    return module.program->module()
+        .functions[static_cast<size_t>(m.function)]
+        .body[static_cast<size_t>(m.instruction)];
+  }
+  Mutant tried(const ptx::Mutation& m) const {
+    return try_mutant({kernel, cases, module, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
+        ->mutant;
+  }
+
   const Kernel& kernel = find_kernel("gla.fused_recurrent");
-  Case c;
-  c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
-  c.T = 18, c.K = 8, c.V = 8;
-  std::vector<CleanCase> cases;
-  cases.push_back(make_clean_case({c, 0}, kernel, one_thread(), 0));
-  const Module& module = cases[0].plan.modules[0];
-  const MutatedModule mutated{module.name, module.path, module.ptx,
-                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
-  const SourceText source(kernel.name);
+  const std::vector<CleanCase> cases = cases_of(kernel);
+  const Module& text = cases[0].plan.modules[0];
+  const MutatedModule module{text.name, text.path, text.ptx,
+                             std::make_unique<ptx::MutableText>(text.ptx, text.path)};
+  const SourceText source{kernel.name};
   const int32_t function = cases[0].reach.executed.begin()->first.second;
   const std::vector<size_t> order{0};
+};
+
+/// An address that lacks where shared memory begins is right only where that is 0.
+TEST(TrialOfAnAddress, IsRightWhereverSharedMemoryBegins) {
+  const OneCase one;
   int seen = 0;
-  for (const ptx::Mutation& m : mutated.program->mutations(function)) {
-    const ptx::Instruction& in = mutated.program->module()
-                                     .functions[static_cast<size_t>(function)]
-                                     .body[static_cast<size_t>(m.instruction)];
+  for (const ptx::Mutation& m : one.module.program->mutations(one.function)) {
+    const ptx::Instruction& in = one.instruction(m);
     if (m.change->name != "zero-result" || in.form.operation != ptx::Operation::mov ||
-        in.operands[1].kind != ptx::Operand::Kind::symbol ||
-        !cases[0].reach.has(module.name, function, m.instruction))
+        in.operands[1].kind != ptx::Operand::Kind::symbol || !one.comes_to(m))
       continue;
-    const Mutant mutant =
-        try_mutant({kernel, cases, mutated, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
-            ->mutant;
+    const Mutant mutant = one.tried(m);
     seen += mutant.outcome == MutantOutcome::killed &&
             mutant.reason.ends_with(", where shared memory begins at 1024");
     if (seen > 0) break;
@@ -222,26 +239,13 @@ TEST(TrialOfAnAddress, IsRightWhereverSharedMemoryBegins) {
 
 /// The sixth term of a series, which the outputs' format rounds away.
 TEST(TrialOfAFormula, ShowsOnRealNumbersWhatIsWithinTheBound) {
-  const Kernel& kernel = find_kernel("gla.fused_recurrent");
-  Case c;
-  c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
-  c.T = 18, c.K = 8, c.V = 8;
-  std::vector<CleanCase> cases;
-  cases.push_back(make_clean_case({c, 0}, kernel, one_thread(), 0));
-  const Module& module = cases[0].plan.modules[0];
-  const MutatedModule mutated{module.name, module.path, module.ptx,
-                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
-  const SourceText source(kernel.name);
-  const std::vector<size_t> order{0};
+  const OneCase one;
   int seen = 0;
-  for (const ptx::Mutation& m : mutated.program->mutations(cases[0].reach.executed.begin()->first.second)) {
-    const std::string line = source.line(place_of(mutated.program->module(), m.function, m.instruction));
-    if (m.change->name != "fma-to-add" || line.find("ln2^6") == line.npos ||
-        !cases[0].reach.has(module.name, m.function, m.instruction))
-      continue;
-    const Mutant mutant =
-        try_mutant({kernel, cases, mutated, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
-            ->mutant;
+  for (const ptx::Mutation& m : one.module.program->mutations(one.function)) {
+    const std::string line =
+        one.source.line(place_of(one.module.program->module(), m.function, m.instruction));
+    if (m.change->name != "fma-to-add" || line.find("ln2^6") == line.npos || !one.comes_to(m)) continue;
+    const Mutant mutant = one.tried(m);
     seen += mutant.outcome == MutantOutcome::killed && mutant.reason == "formula/o";
     if (seen > 0) break;
   }

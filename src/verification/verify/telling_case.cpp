@@ -313,31 +313,29 @@ std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel
       wide.H *= kMoreHeads, wide.HV *= kMoreHeads;
       auto told = told_by(wide, kernel, nullptr, machine);
       if (told && count_wrong(*told) > most) best = std::move(told);
-    } catch (const BadInput&) {
+    } catch (const BadInput&) {  // outside what the kernel takes
     }
   return best;
 }
 
 std::optional<TellingCase> with_tiny_gates(const TellingCase& told, const Kernel& kernel,
                                            const vm::MachineOptions& machine) {
+  bool any = false;  // gate that is none of 0
   const auto scaled = [&](double by) {
     TensorMap inputs = told.inputs;
-    for (const ArgumentSpec& spec : told.resolved.op->inputs)
-      if (const auto gate = inputs.find(std::string(spec.name));
-          spec.role == Role::log_decay && gate != inputs.end())
-        for (int64_t i = 0; i < gate->second.size(); ++i) gate->second.set(i, by * gate->second.value(i));
+    for (const ArgumentSpec& spec : told.resolved.op->inputs) {
+      const auto gate = inputs.find(std::string(spec.name));
+      if (spec.role != Role::log_decay || gate == inputs.end()) continue;
+      for (int64_t i = 0; i < gate->second.size(); ++i) {
+        const double was = gate->second.value(i);
+        any |= was != 0;
+        gate->second.set(i, std::isfinite(was) ? by * was : 0);
+      }
+    }
     return inputs;
   };
-  const auto differs = [&](const TensorMap& inputs) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
-      const Tensor& was = told.inputs.at(input.first);
-      for (int64_t i = 0; i < was.size(); ++i)
-        if (input.second.value(i) != was.value(i)) return true;
-      return false;
-    });
-  };
   const TensorMap none = scaled(0), tiny = scaled(kTinyGates);
-  if (!differs(none)) return std::nullopt;
+  if (!any) return std::nullopt;
   try {
     if (told_by(told.resolved.case_, kernel, &none, machine, kOfTinyGates)) return std::nullopt;
     return told_by(told.resolved.case_, kernel, &tiny, machine, kOfTinyGates);
