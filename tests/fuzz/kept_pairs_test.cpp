@@ -1,6 +1,7 @@
 #include "fuzz/kept_pairs.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,8 @@ namespace fs = std::filesystem;
 
 class KeptPairs : public testing::Test {
  protected:
-  const fs::path folder_ = fs::path(testing::TempDir()) / "assay-kept-pairs";
+  const fs::path folder_ =
+      fs::path(testing::TempDir()) / ("assay-kept-pairs-" + std::to_string(getpid()));  // of this shard
   const ScopedEnvironment cache_{"ASSAY_CACHE", (fs::remove_all(folder_), folder_)};
   const Kernel& kernel_ = find_kernel("hgrn.fused_recurrent");
   const fs::path file_ = folder_ / "hgrn.fused_recurrent.pairs";
