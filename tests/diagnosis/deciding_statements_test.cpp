@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -66,6 +67,22 @@ TEST(DecidingStatements, TheGuardThenTheLoopEachBeforeWhatItsNumbersAreMadeOf) {
 TEST(DecidingStatements, OfWhatNothingDecidesThereAreNone) {
   EXPECT_EQ(decided_at(16), "");
   EXPECT_EQ(decided_at(1000), "") << "no instruction";
+}
+
+/// In the program of that name, and in no other function.
+TEST(DecidingStatements, TheInstructionIsFoundByItsFunctionAndItsLine) {
+  const Program program = guarded_in_loop();
+  const std::string& text = *program.modules[0].ptx;
+  SourceLocation store;
+  store.function = "kernel";
+  store.ptx_line = static_cast<int>(
+      1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(text.find("st.global")), '\n'));
+  const auto found = find_instruction(program, store);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->module->functions[0].body[static_cast<size_t>(found->instruction)].form.operation,
+            ptx::Operation::st);
+  store.function = "other";
+  EXPECT_FALSE(find_instruction(program, store));
 }
 
 }  // namespace

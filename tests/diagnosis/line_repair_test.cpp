@@ -107,6 +107,31 @@ TEST(LineRepair, AComparisonAndTheBranchThatItDecidesOnAnotherLine) {
     EXPECT_FALSE(repair.branch) << "on one line, or on none";
 }
 
+/// Thread 3 lacks its term where it should be thread 6.
+TEST(LineRepair, ASizeThatIsHalfOfWhatItShouldBe) {
+  const std::vector<Repair> repairs = repairs_where([](int64_t t, double x) { return t == 6 ? 0 : 2 * x; });
+  const auto bound = std::find_if(repairs.begin(), repairs.end(), [](const Repair& r) {
+    return r.left == 0 && r.change == "a literal doubled in setp.eq.s32 (PTX line 17)";
+  });
+  EXPECT_NE(bound, repairs.end());
+}
+
+/// Thread t is at t + 1: an index that is computed on line 3 of k.cu and taken on line 4.
+TEST(LineRepair, AnIntegerAndTheLineThatTakesIt) {
+  Program program = masked(true);
+  std::string text = *program.modules[0].ptx;
+  text.insert(text.find("mov.u32 %t"), ".loc 1 3 0\n  ");
+  text.replace(text.find("mul.wide.u32 %step, %t, 4"), 25,
+               "add.u32 %i, %t, 1;\n  and.b32 %i, %i, 7;\n"
+               "  .loc 1 4 0\n  mul.wide.u32 %step, %i, 4");
+  text.insert(text.find(".reg .b32 %t"), ".reg .b32 %i;\n  ");
+  program.modules[0].ptx = std::make_shared<const std::string>(text);
+  bool named = false;
+  for (const Repair& r : repairs_of(program, [](int64_t i, double x) { return i == 3 ? 0 : 2 * x; }))
+    named |= r.at.where.line == 3 && r.branch && r.branch->where.line == 4;
+  EXPECT_TRUE(named);
+}
+
 TEST(LineRepair, AFactorTooMany) {
   const std::vector<Repair> repairs = repairs_where([](int64_t t, double x) { return t == 3 ? 0 : x; });
   ASSERT_FALSE(repairs.empty());

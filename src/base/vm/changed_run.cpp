@@ -79,6 +79,10 @@ uint64_t changed(uint64_t bits, const OpChange& change, ptx::Type type, uint64_t
       return bits + step;
     case Instead::previous:
       return bits - step;
+    case Instead::half:
+      return bits >> 1;
+    case Instead::twice:
+      return bits << 1;
     case Instead::another:
       break;
   }

@@ -25,7 +25,9 @@ enum class Instead : uint8_t {
   negated,
   next,      ///< one more; of an address, past what is accessed there
   previous,  ///< one less
-  another    ///< what another register holds
+  half,      ///< of unsigned integers
+  twice,
+  another  ///< what another register holds
 };
 
 /// One op, wherever and as often as it runs, in every launch of that code.

@@ -139,4 +139,15 @@ std::optional<ChainLink> address_maker(const ptx::Module& module, int32_t functi
   return nearest < 0 ? std::nullopt : std::optional(link_of(module, function, nearest, source));
 }
 
+std::vector<ChainLink> address_makers(const Program& program, const SourceLocation& where,
+                                      const SourceText& source) {
+  std::vector<ChainLink> makers;
+  const std::optional<FoundInstruction> found = find_instruction(program, where);
+  if (!found) return makers;
+  for (auto* maker : {address_maker, block_address_maker})
+    if (auto link = maker(*found->module, found->function, found->instruction, source))
+      makers.push_back(*std::move(link));
+  return makers;
+}
+
 }  // namespace assay

@@ -1,7 +1,9 @@
 // Which statement says where an instruction reads.
 #pragma once
 #include <optional>
+#include <vector>
 
+#include "src/base/program/program.h"
 #include "src/base/ptx/program.h"
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -18,5 +20,9 @@ std::optional<ChainLink> address_maker(const ptx::Module&, int32_t function, int
 /// thread and does more than add: it says which sequence or head is read.
 std::optional<ChainLink> block_address_maker(const ptx::Module&, int32_t function, int32_t instruction,
                                              const SourceText&);
+
+/// Both, as far as they are there, of an instruction of the program's modules, found by its function and its
+/// line of PTX.
+std::vector<ChainLink> address_makers(const Program&, const SourceLocation&, const SourceText&);
 
 }  // namespace assay

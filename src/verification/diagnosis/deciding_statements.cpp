@@ -143,19 +143,9 @@ std::vector<ChainLink> deciding_statements(const ptx::Module& module, int32_t fu
 
 std::vector<ChainLink> deciding_statements(const Program& program, const SourceLocation& where,
                                            const SourceText& source) {
-  for (const Module& text : program.modules) {
-    const ptx::Module module = ptx::parse_functions(*text.ptx, text.path);
-    for (size_t f = 0; f < module.functions.size(); ++f) {
-      const std::vector<ptx::Instruction>& body = module.functions[f].body;
-      if (module.functions[f].name != where.function) continue;
-      const auto at = std::find_if(body.begin(), body.end(),
-                                   [&](const ptx::Instruction& in) { return in.ptx_line == where.ptx_line; });
-      if (at != body.end())
-        return deciding_statements(module, static_cast<int32_t>(f), static_cast<int32_t>(at - body.begin()),
-                                   source);
-    }
-  }
-  return {};
+  const std::optional<FoundInstruction> found = find_instruction(program, where);
+  if (!found) return {};
+  return deciding_statements(*found->module, found->function, found->instruction, source);
 }
 
 }  // namespace assay

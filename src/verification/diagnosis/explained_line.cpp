@@ -30,10 +30,27 @@ void WrongElements::note_reached(ExplainedLine& line, uint32_t n) const {
   for (size_t i = slopes.first[n]; i < slopes.first[n + 1]; ++i) line.reached.insert(slopes.element[i]);
 }
 
-/// All values of the line times one number.
-bool WrongElements::scaled(ExplainedLine& line) const {
+std::vector<uint32_t> made_by_line(const vm::ValueSlice& slice, std::vector<uint32_t> instances) {
+  std::sort(instances.begin(), instances.end());
+  std::vector<bool> inner(instances.size());
+  for (const uint32_t n : instances) {
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      if (slice.operands[o].made_by < 0) continue;
+      const auto maker = static_cast<uint32_t>(slice.operands[o].made_by);
+      const auto at = std::lower_bound(instances.begin(), instances.end(), maker);
+      if (at != instances.end() && *at == maker) inner[static_cast<size_t>(at - instances.begin())] = true;
+    }
+  }
+  std::vector<uint32_t> made;
+  for (size_t i = 0; i < instances.size(); ++i)
+    if (!inner[i]) made.push_back(instances[i]);
+  return made;
+}
+
+bool WrongElements::scaled(ExplainedLine& line, const std::vector<uint32_t>& instances) const {
   std::vector<double> all(lacking.size());
-  for (const uint32_t n : line.instances)
+  for (const uint32_t n : instances)
     for (size_t i = slopes.first[n]; i < slopes.first[n + 1]; ++i)
       all[slopes.element[i]] += number_of(slice, n) * slopes.slope[i];
   const double size = product(all, all);
@@ -44,8 +61,15 @@ bool WrongElements::scaled(ExplainedLine& line) const {
   line.left = std::sqrt(product(left, left) / product(lacking, lacking));
   if (!(line.left < kLeftWhereExplained)) return false;
   line.changes = 1, line.factor = 1 + by;
-  for (const uint32_t n : line.instances) note_reached(line, n);
+  for (const uint32_t n : instances) note_reached(line, n);
   return true;
+}
+
+/// All that the line makes times one number, or all of its values.
+bool WrongElements::scaled(ExplainedLine& line) const {
+  const std::vector<uint32_t> made = made_by_line(slice, line.instances);
+  if (made.size() < line.instances.size() && scaled(line, made)) return true;
+  return scaled(line, line.instances);
 }
 
 /// Instances that change together.
@@ -148,16 +172,14 @@ void WrongElements::explain(ExplainedLine& line) const {
   if (!scaled(line)) explain_by_values(line);
 }
 
-/// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
-/// changes move, beyond as many as they are, agrees to kLeftWhereExplained; and which values were changed
-/// was chosen.
 double bits_of(const ExplainedLine& line) {
   const auto n = static_cast<double>(std::max(line.values, line.changes)),
              k = static_cast<double>(line.changes);
   const double choices =
       line.factor != 0 ? 0
                        : (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
-  return (static_cast<double>(line.reached.size()) - k) * -std::log2(kLeftWhereExplained) - choices;
+  const double left = std::clamp(line.left, kLeftWhereExplained, 1.0);
+  return (static_cast<double>(line.reached.size()) - k) * -std::log2(left) - choices;
 }
 
 }  // namespace assay

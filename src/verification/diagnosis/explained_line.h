@@ -43,13 +43,18 @@ struct ExplainedLine {
   std::vector<std::vector<double>> moves;  ///< and how the elements move with it
   std::set<uint16_t> reached;              ///< elements that what is changed moves
   bool displaced =
-      false;  ///< what they would have to be are other values of the line, or of the input it reads
+      false;           ///< what they would have to be are other values of the line, or of the input it reads
+  bool undue = false;  ///< what is changed would have to be 0
   std::optional<uint32_t>
       superfluous;                     ///< where `related` is a value that it is made of, what stands between
   std::optional<uint32_t> taken;       ///< where `related` is made of what it is made of too
   std::vector<uint32_t> same_product;  ///< where `related` is a factor, elsewhere in the product
+  std::vector<uint32_t> alike;         ///< and what takes `related`
   std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
 };
+
+/// Instances of a line whose values no other of them takes: what the line makes.
+std::vector<uint32_t> made_by_line(const vm::ValueSlice&, std::vector<uint32_t> instances);
 
 /// A slice, how the elements move with it, and by how much they are wrong.
 struct WrongElements {
@@ -67,14 +72,15 @@ struct WrongElements {
  private:
   struct Groups;
   bool scaled(ExplainedLine&) const;
+  bool scaled(ExplainedLine&, const std::vector<uint32_t>& instances) const;
   Groups by_value(const ExplainedLine&) const;
   void explain_by(const Groups&, ExplainedLine&) const;
   void note_reached(ExplainedLine&, uint32_t instance) const;
 };
 
-/// How little it is by chance that the line explains all, as thresholds.h counts: each element that its
-/// changes move, beyond as many as they are, agrees to kLeftWhereExplained; and which values were changed
-/// was chosen.
+/// How little it is by chance that the line explains what it does, as thresholds.h counts: each element that
+/// its changes move, beyond as many as they are, agrees to what is left, or kLeftWhereExplained; and which
+/// values were changed was chosen.
 double bits_of(const ExplainedLine&);
 
 }  // namespace assay

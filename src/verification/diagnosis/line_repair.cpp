@@ -16,6 +16,7 @@
 #include "src/base/vm/opcode.h"
 #include "src/verification/diagnosis/called_bodies.h"
 #include "src/verification/diagnosis/guarding_ops.h"
+#include "src/verification/diagnosis/repair_places.h"
 #include "src/verification/diagnosis/repair_ways.h"
 
 namespace assay {
@@ -373,95 +374,10 @@ class Search {
     const Op& op = code.ops[c.op];
     Repair repair{link_of(*code.module, op.function, op.instruction, source_), sentence_of(code, c.change),
                   c.simplicity, verdict.whole ? 0 : std::max(verdict.left, 1e-6)};
-    if (c.change.of == OpChange::Of::guard && code.signature(op).control == vm::Control::branch)
-      add_decided(code, op, repair);
-    if (code.signature(op).flow() == Flow::comparison) add_branch(code, op, repair);
-    const bool of_source = c.change.of == OpChange::Of::source;
-    // A number that a loop begins with is no term that something made.
-    const auto is_count = [](const vm::Use& use) { return !is_float(use) && !is_predicate(use); };
-    const bool counts = of_source && code.signature(op).flow() != Flow::comparison &&
-                        is_count(code.signature(op).reads[c.change.source]);
-    if (of_source && c.simplicity <= kTerm && !counts) add_maker(code, op, c.change.source, repair);
-    if (!of_source && code.signature(op).flow() == Flow::comparison) add_compared(code, op, repair);
+    note_places(code, c.change, c.simplicity, source_, search_.may_compute_wrong, repair);
     const bool of_compiler = repair.at.where.line == 0 && !repair.at.where.file.empty();
     if (verdict.whole && first_whole_ < 0 && !of_compiler) first_whole_ = seconds();
     found_.push_back(std::move(repair));
-  }
-
-  /// Compilers put a comparison where its operands are made, and the branch where the condition stands.
-  void add_branch(const vm::Code& code, const Op& comparison, Repair& repair) {
-    const auto writes = code.signature(comparison).writes;
-    if (writes.empty() || !is_predicate(writes[0])) return;
-    for (size_t at = code.index(comparison) + 1; at < code.ops.size(); ++at) {
-      const Op& op = code.ops[at];
-      if (!op.guarded || op.guard != writes[0].slot || op.function < 0 || op.instruction < 0) continue;
-      ChainLink link = link_of(*code.module, op.function, op.instruction, source_);
-      const SourceLocation &a = link.where, &b = repair.at.where;
-      if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.branch = std::move(link);
-      return;
-    }
-  }
-
-  /// A number is compared as it should be, but made wrongly on another line.
-  void add_compared(const vm::Code& code, const Op& comparison, Repair& repair) {
-    const auto reads = code.signature(comparison).reads;
-    for (size_t i = 0; i < reads.size() && !repair.maker; ++i)
-      if (reads[i].slot != vm::no_slot && reads[i].purpose == vm::Purpose::value && !is_float(reads[i]) &&
-          !is_predicate(reads[i]))
-        add_maker(code, comparison, i, repair);
-  }
-
-  /// What is wrong of a term or of a condition may be what made it: the last op before that writes it and
-  /// does more than move it. Arguments are right.
-  void add_maker(const vm::Code& code, const Op& user, size_t source, Repair& repair) {
-    vm::Slot slot = code.signature(user).reads[source].slot;
-    for (size_t at = code.index(user); at-- > 0;) {
-      const auto writes = code.signatures[at].writes;
-      if (std::none_of(writes.begin(), writes.end(), [&](const vm::Use& use) { return use.slot == slot; }))
-        continue;
-      const Op& op = code.ops[at];
-      const auto reads = code.signatures[at].reads;
-      if (code.signatures[at].flow() == Flow::copy && reads.size() == 1 && reads[0].slot != vm::no_slot) {
-        slot = reads[0].slot;
-        continue;
-      }
-      if (op.function < 0 || op.instruction < 0 || op.space == ptx::Space::param) return;
-      ChainLink link = link_of(*code.module, op.function, op.instruction, source_);
-      const SourceLocation &a = link.where, &b = repair.at.where;
-      if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.maker = std::move(link);
-      return;
-    }
-  }
-
-  /// The line of which one of the branch's ways computes most more than the other.
-  void add_decided(const vm::Code& code, const Op& branch, Repair& repair) {
-    struct Computed {
-      size_t first = SIZE_MAX;
-      int balance = 0;  ///< ops of the one way less those of the other
-    };
-    std::map<std::pair<std::string, int>, Computed> lines;
-    const auto add = [&](int32_t from, int sign) {
-      for (const size_t at : ops_until(code, from, branch.reconverge)) {
-        const Op& op = code.ops[at];
-        const Flow flow = code.signature(op).flow();
-        if (op.function < 0 || op.instruction < 0) continue;
-        if (flow != Flow::arithmetic && flow != Flow::select && flow != Flow::store) continue;
-        const SourceLocation where = location_of(*code.module, op.function, op.instruction);
-        if (where.line == 0 || !search_.may_compute_wrong(where)) continue;
-        Computed& line = lines[{where.file, where.line}];
-        line.first = std::min(line.first, at), line.balance += sign;
-      }
-    };
-    add(static_cast<int32_t>(code.index(branch)) + 1, 1);
-    add(branch.target, -1);
-    const Computed* most = nullptr;
-    for (const auto& [line, computed] : lines) {
-      const auto order = [](const Computed& c) { return std::pair(-std::abs(c.balance), c.first); };
-      if (!most || order(computed) < order(*most)) most = &computed;
-    }
-    if (!most) return;
-    const Op& op = code.ops[most->first];
-    repair.decides = link_of(*code.module, op.function, op.instruction, source_);
   }
 
   vm::ChangedRuns& runs_;

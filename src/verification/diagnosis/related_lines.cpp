@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/changed_values.h"
 
 namespace assay {
 namespace {
@@ -71,7 +72,8 @@ std::optional<uint32_t> between(const vm::ValueSlice& slice, uint32_t user, uint
 /// that number would be right: it is one product too many.
 std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice, uint32_t user) {
   constexpr size_t kMostFollowed = 4096;
-  if (!std::isfinite(number) || number == 0 || std::fabs(number) == 1) return std::nullopt;
+  if (!std::isfinite(number) || number == 0 || std::fabs(std::fabs(number) - 1) <= kLeftWhereExplained)
+    return std::nullopt;
   const auto multiplies = [&](uint32_t n, int64_t taken_from) {
     const vm::SliceInstance& i = slice.instances[n];
     const ptx::Operation is = slice.modules[static_cast<size_t>(i.module)]
@@ -83,11 +85,13 @@ std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice,
     for (uint32_t o = i.first_operand; o < i.first_operand + std::min<uint32_t>(i.operand_count, 2); ++o) {
       const vm::SliceOperand& operand = slice.operands[o];
       if (operand.made_by != taken_from && ptx::is_float(operand.type) &&
-          vm::value_of(operand.type, operand.bits) == number)
+          std::fabs(vm::value_of(operand.type, operand.bits) - number) <=
+              kLeftWhereExplained * std::fabs(number))
         return true;
     }
     return false;
   };
+  constexpr int64_t kNone = -2;  // literals are made by -1
   // Consumers stand before producers.
   std::set<uint32_t> behind{user}, before{user};
   for (uint32_t n = user; n-- > 0 && behind.size() < kMostFollowed;) {
@@ -101,7 +105,7 @@ std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice,
   }
   for (uint32_t n = user; n < slice.instances.size() && before.size() < kMostFollowed; ++n) {
     if (!before.contains(n)) continue;
-    if (multiplies(n, -1)) return n;
+    if (multiplies(n, kNone)) return n;
     const vm::SliceInstance& i = slice.instances[n];
     for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
       if (slice.operands[o].made_by >= 0) before.insert(static_cast<uint32_t>(slice.operands[o].made_by));
@@ -157,6 +161,40 @@ std::vector<uint32_t> in_product(const vm::ValueSlice& slice, uint32_t user) {
   return found;
 }
 
+/// The next product that what the instance makes is a factor of, be it behind sums.
+std::optional<uint32_t> next_product(const vm::ValueSlice& slice, uint32_t user) {
+  constexpr size_t kMostFollowed = 4096;
+  std::set<uint32_t> behind{user};
+  for (uint32_t n = user; n-- > 0 && behind.size() < kMostFollowed;) {  // consumers stand before producers
+    const vm::SliceInstance& i = slice.instances[n];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      const int32_t made_by = slice.operands[o].made_by;
+      if (made_by < 0 || !behind.contains(static_cast<uint32_t>(made_by))) continue;
+      if (is_of_product(slice, n) && o < i.first_operand + 2) return n;
+      behind.insert(n);
+    }
+  }
+  return std::nullopt;
+}
+
+/// What else takes a value that an instance lacks, in a product or a sum: statements that should be alike
+/// stand together.
+std::vector<uint32_t> takers_of(const vm::ValueSlice& slice, uint32_t maker, uint32_t user) {
+  const int32_t root = before_copies(slice, static_cast<int32_t>(maker));
+  std::vector<uint32_t> found;
+  for (uint32_t n = 0; n < maker; ++n) {  // consumers stand before producers
+    const vm::SliceInstance& i = slice.instances[n];
+    if (n == user || i.flow != vm::Flow::arithmetic || !ptx::is_float(i.type) || i.operand_count < 2)
+      continue;
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
+      if (slice.operands[o].made_by >= 0 && before_copies(slice, slice.operands[o].made_by) == root) {
+        found.push_back(n);
+        break;
+      }
+  }
+  return found;
+}
+
 /// Operations of lines, by number: of instances, and of instructions that no output is made of.
 class Statements {
  public:
@@ -198,12 +236,13 @@ class Statements {
 
 /// Beside the line itself: what it should go past, or take.
 void note_maker(const vm::ValueSlice& slice, const RelatedValue& related, ExplainedLine& line) {
-  line.superfluous.reset(), line.taken.reset(), line.same_product.clear();
+  line.superfluous.reset(), line.taken.reset(), line.same_product.clear(), line.alike.clear();
   if (related.how == RelatedValue::How::times) line.same_product = in_product(slice, related.user);
   if (related.how == RelatedValue::How::divided)
     line.superfluous = product_with(related.number, slice, related.user);
   if (related.maker < 0) return;
   const auto maker = static_cast<uint32_t>(related.maker);
+  if (related.how <= RelatedValue::How::divided) line.alike = takers_of(slice, maker, related.user);
   if (related.how == RelatedValue::How::past) line.superfluous = maker;
   if (related.how != RelatedValue::How::instead) return;
   line.superfluous = between(slice, related.user, maker);
@@ -241,6 +280,23 @@ bool relate(SliceLines& lines, const WrongElements& behind, const RelatedValues&
   return any;
 }
 
+/// The same of a part of a line's values.
+void relate_partly(SliceLines& lines, const WrongElements& behind, const RelatedValues& values,
+                   const Statements& statements, const std::function<bool()>& late) {
+  for (ExplainedLine& line : lines.all) {
+    if (!may_be_related(line) || late()) continue;
+    for (const ChangedValues& changed : changed_values(line, behind)) {
+      if (are_undue(changed)) continue;  // less what it is made of says no more
+      std::optional<RelatedValue> found = values.find(changed.instances, changed.changes, changed.bits);
+      if (!found || (line.related && line.related->apart <= found->apart)) continue;
+      found->sentence =
+          fmt::format("{} of {} values: {}", changed.instances.size(), changed.of_operation.size(),
+                      sentence_of(*found, statements.made_at[found->statement]));
+      line.related = std::move(found);
+    }
+  }
+}
+
 /// What the threads of instances make around them.
 vm::ValuesNear values_near(const vm::ValueSlice& slice, const std::vector<uint32_t>& instances,
                            const RanProgram& ran) {
@@ -256,6 +312,21 @@ vm::ValuesNear values_near(const vm::ValueSlice& slice, const std::vector<uint32
 }
 
 }  // namespace
+
+void note_superfluous(const vm::ValueSlice& slice, ExplainedLine& line) {
+  if (line.factor == 0 || line.instances.empty()) return;
+  constexpr size_t kMostTried = 8, kProducts = 2;
+  std::vector<uint32_t> made = made_by_line(slice, line.instances);
+  if (made.size() > kMostTried) made.resize(kMostTried);
+  for (size_t i = 0; i < made.size() && !line.superfluous; ++i)
+    line.superfluous = product_with(1 / line.factor, slice, made[i]);
+  for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)
+    line.same_product = in_product(slice, made[i]);
+  for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)
+    for (auto next = next_product(slice, made[i]); next && line.same_product.size() < kProducts;
+         next = next_product(slice, *next))
+      line.same_product.push_back(*next);
+}
 
 bool relate(SliceLines& lines, const WrongElements& behind, const SourceText& source, const RanProgram& ran,
             const std::function<bool()>& late) {
@@ -274,6 +345,10 @@ bool relate(SliceLines& lines, const WrongElements& behind, const SourceText& so
     });
     if (relate(lines, behind, values, statements, late) || late()) return false;
   }
+  relate_partly(lines, behind, values, statements, late);
+  if (std::any_of(lines.all.begin(), lines.all.end(),
+                  [](const ExplainedLine& l) { return l.related.has_value(); }))
+    return false;
   values.look_along();
   return relate(lines, behind, values, statements, late);
 }

@@ -23,4 +23,7 @@ struct RanProgram {
 bool relate(SliceLines&, const WrongElements&, const SourceText&, const RanProgram&,
             const std::function<bool()>& late);
 
+/// Of a line that is right with all its values times a number: the nearest product that is one too many.
+void note_superfluous(const vm::ValueSlice&, ExplainedLine&);
+
 }  // namespace assay

@@ -85,7 +85,8 @@ RelatedValues::RelatedValues(const vm::ValueSlice& slice, const ElementSlopes& s
     if (is_new) values_.emplace_back();
     thread_.push_back(at->second);
     if (is_made(i) && statement[n] != SIZE_MAX && std::isfinite(number_of(slice_, n)))
-      values_[at->second].push_back({i.record, statement[n], number_of(slice_, n), static_cast<int32_t>(n)});
+      values_[at->second].push_back(
+          {i.record, statement[n], number_of(slice_, n), static_cast<int32_t>(n), i.function});
   }
   for (std::vector<Held>& list : values_)
     std::stable_sort(list.begin(), list.end(),
@@ -119,7 +120,7 @@ void RelatedValues::add(
     const size_t own = list.size();
     for (const vm::HeldValue& value : thread.values) {
       const auto first = list.begin(), end = first + static_cast<ptrdiff_t>(own);
-      const Held held{value.record, 0, value.number, -1};
+      const Held held{value.record, 0, value.number, -1, value.function};
       if (!is_made(value.flow) || !std::isfinite(value.number)) continue;
       if (std::binary_search(first, end, held, by_record)) continue;
       list.push_back(held);
@@ -151,6 +152,13 @@ const std::vector<RelatedValues::Near>& RelatedValues::near(uint32_t n) const {
         found.push_back({from->statement, when, from->number, from->instance, steps});
   };
   walk(std::make_reverse_iterator(own), all.rend(), When::before, kBefore);
+  // Before functions that it has called since: what it has at hand itself.
+  const size_t called = found.size();
+  for (auto from = std::make_reverse_iterator(own); from != all.rend() && found.size() < called + kBefore;
+       ++from)
+    if (from->function == slice_.instances[n].function && from->record != now &&
+        seen.insert(from->statement).second)
+      found.push_back({from->statement, When::before, from->number, from->instance, kBefore});
   walk(own, all.end(), When::after, kAfter);
   // What the own statement would find behind a loop, were it there; and before what it stands in now.
   std::map<size_t, std::pair<const Held*, size_t>> last;  // and how often its statement has run
@@ -348,6 +356,36 @@ std::optional<RelatedValue> RelatedValues::find(const std::vector<uint32_t>& ins
       for (const Tried& tried : fitting(instances, element, operand))
         if (mends(instances, tried)) return tried.related;
   return std::nullopt;
+}
+
+std::optional<RelatedValue> RelatedValues::find(const std::vector<uint32_t>& instances,
+                                                const std::vector<double>& changes, double bits) const {
+  const auto count = static_cast<double>(instances.size());
+  if (instances.empty() || bits - std::log2(kMended) * count - kChoices < thresholds::kBitsNeeded)
+    return std::nullopt;
+  std::optional<RelatedValue> found;
+  for (const Near& first : near(instances.front())) {
+    if (first.operand >= 0 || first.when == When::lanes || first.when == When::aside) continue;
+    for (const How how : kAllHows) {
+      const bool circular = first.when == When::after && how != How::plus;
+      if (circular || (found && found->apart <= first.apart)) continue;
+      const auto fits = [&](size_t i) {
+        const std::vector<Near>& others = near(instances[i]);
+        const auto other = std::find_if(others.begin(), others.end(), [&](const Near& o) {
+          return o.statement == first.statement && o.when == first.when && o.taken == first.taken;
+        });
+        return other != others.end() &&
+               std::fabs(change_of(how, number_of(slice_, instances[i]), other->number) - changes[i]) <=
+                   kMended * std::fabs(changes[i]);
+      };
+      size_t i = 0;
+      while (i < instances.size() && fits(i)) ++i;
+      if (i == instances.size())
+        found = RelatedValue{how,         first.instance, first.statement, instances.front(),
+                             first.apart, first.number,   false,           ""};
+    }
+  }
+  return found;
 }
 
 }  // namespace assay

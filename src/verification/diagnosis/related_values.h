@@ -45,6 +45,12 @@ class RelatedValues {
   /// beside them, would make of them what makes every element right. None by chance.
   std::optional<RelatedValue> find(const std::vector<uint32_t>& instances) const;
 
+  /// The same of some instances of a statement whose values have to change, and by how much, where the others
+  /// are right: a case that the statement forgets. `bits`: how little it is by chance that those changes mend
+  /// all.
+  std::optional<RelatedValue> find(const std::vector<uint32_t>& instances, const std::vector<double>& changes,
+                                   double bits) const;
+
  private:
   /// Which value of a statement: the last before an instance, the first after it, the last after it and
   /// before the instance's own statement runs again, the last before that ran the time before; what the maker
@@ -55,6 +61,7 @@ class RelatedValues {
     size_t statement = 0;
     double number = 0;
     int32_t instance = -1;
+    int32_t function = -1;
   };
   struct Near {
     size_t statement = 0;  ///< of lanes: bits of their numbers

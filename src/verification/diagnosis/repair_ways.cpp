@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "src/base/vm/opcode.h"
@@ -36,6 +37,20 @@ bool is_of_literals(const vm::Code& code, const Op& op) {
   return std::all_of(reads.begin(), reads.end(), is_literal);
 }
 
+/// The number that an op takes as written; none: it is in a register, or of the launch.
+std::optional<uint64_t> literal_of(const vm::Code& code, const vm::Use& use) {
+  for (const vm::Immediate& i : code.immediates)
+    if (i.slot == use.slot) return i.bits;
+  return std::nullopt;
+}
+/// Sizes of tiles, strides and distances are wrong by such a factor.
+bool may_be_a_size(const vm::Code& code, const vm::Use& use, Flow flow) {
+  constexpr uint64_t kMost = 4096;
+  const uint64_t least = flow == Flow::exchange ? 1 : 2;  // of lanes
+  const std::optional<uint64_t> literal = is_float(use) ? std::nullopt : literal_of(code, use);
+  return literal && *literal >= least && *literal <= kMost;
+}
+
 std::string register_name(const vm::Code& code, vm::Slot slot) {
   for (const vm::RegisterPlace& place : code.registers)
     if (place.slot == slot)
@@ -62,6 +77,10 @@ std::string words(Instead instead, bool predicate) {
       return "one more";
     case Instead::previous:
       return "one less";
+    case Instead::half:
+      return "halved";
+    case Instead::twice:
+      return "doubled";
     case Instead::another:
       return "another";
   }
@@ -95,6 +114,9 @@ std::vector<std::pair<OpChange, int>> ways_of(const vm::Code& code, const Op& op
   for (size_t i = 0; i < signature.reads.size(); ++i) {
     const vm::Use& use = signature.reads[i];
     if (use.slot == vm::no_slot || use.purpose == vm::Purpose::guard) continue;
+    const bool counts =
+        flow == Flow::integer || flow == Flow::comparison || flow == Flow::copy || flow == Flow::exchange;
+    if (counts && may_be_a_size(code, use, flow)) add(Of::source, i, {Instead::half, Instead::twice}, kStep);
     if (use.purpose == vm::Purpose::address) {
       add(Of::source, i, {Instead::next, Instead::previous}, kStep);
     } else if (is_predicate(use)) {

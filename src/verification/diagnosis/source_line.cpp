@@ -304,4 +304,19 @@ std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t fun
   return links;
 }
 
+std::optional<FoundInstruction> find_instruction(const Program& program, const SourceLocation& where) {
+  for (const Module& text : program.modules) {
+    const auto module = std::make_shared<const ptx::Module>(ptx::parse_functions(*text.ptx, text.path));
+    for (size_t f = 0; f < module->functions.size(); ++f) {
+      const std::vector<ptx::Instruction>& body = module->functions[f].body;
+      if (module->functions[f].name != where.function) continue;
+      const auto at = std::find_if(body.begin(), body.end(),
+                                   [&](const ptx::Instruction& in) { return in.ptx_line == where.ptx_line; });
+      if (at != body.end())
+        return FoundInstruction{module, static_cast<int32_t>(f), static_cast<int32_t>(at - body.begin())};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace assay

@@ -1,5 +1,7 @@
 // Source lines of PTX instructions.
 #pragma once
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,13 @@ class Locations {
 };
 /// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
 SourceLocation entry_of(const Program&);
+/// Of a program's modules, parsed for it.
+struct FoundInstruction {
+  std::shared_ptr<const ptx::Module> module;
+  int32_t function = 0, instruction = 0;
+};
+/// By its function and its line of PTX; none where no module has it.
+std::optional<FoundInstruction> find_instruction(const Program&, const SourceLocation&);
 struct SourceRange {
   std::string file;
   int first = 0, last = 0;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,9 +17,10 @@
 #include "src/base/ptx/form.h"
 #include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/address_maker.h"
+#include "src/verification/diagnosis/changed_values.h"
 #include "src/verification/diagnosis/explained_line.h"
+#include "src/verification/diagnosis/named_lines.h"
 #include "src/verification/diagnosis/related_lines.h"
-#include "src/verification/diagnosis/required_values.h"
 #include "src/verification/diagnosis/slice_lines.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
@@ -32,7 +35,6 @@ using Line = ExplainedLine;
 constexpr double kWorthNaming = 0.5;
 /// Each of a pair explains a part.
 constexpr double kOfPairs = 0.95, kPart = 0.95;
-constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
 constexpr size_t kOfMoves = 2;
@@ -41,10 +43,13 @@ constexpr size_t kOfMoves = 2;
 constexpr size_t kMostInstances = 3'000'000, kMostOperands = 6'000'000, kFewElements = 10,
                  kFewestElements = 4;
 constexpr double kAllOfFew = 2.5;
-/// A line that so many calls have in them is of a function that many statements share.
-constexpr size_t kShared = 4;
 /// Where a line explains nothing something else of it may still be wrong.
 constexpr double kLeastWorth = 0.3;
+
+/// Places that a line was inlined into, without its own.
+std::vector<std::string> calls_around(const SourceLocation& where) {
+  return {where.frames.begin() + (where.frames.empty() ? 0 : 1), where.frames.end()};
+}
 
 /// Neighbouring lines, as of a statement for the even and one for the odd channels, where none of the two
 /// explains what is lacking: as one line.
@@ -54,9 +59,9 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
   for (const Line& first : all)
     for (const Line& second : all) {
       const SourceLocation &a = first.at.where, &b = second.at.where;
-      if (a.file != b.file || a.line >= b.line || b.line - a.line > kApart || a.frames != b.frames ||
-          a.line <= 0 || first.left < kLeftWhereExplained || second.left < kLeftWhereExplained ||
-          first.left > kOfPairs || second.left > kOfPairs)
+      if (a.file != b.file || a.line >= b.line || b.line - a.line > kApart ||
+          calls_around(a) != calls_around(b) || a.line <= 0 || first.left < kLeftWhereExplained ||
+          second.left < kLeftWhereExplained || first.left > kOfPairs || second.left > kOfPairs)
         continue;
       Line pair = first;
       pair.instances.insert(pair.instances.end(), second.instances.begin(), second.instances.end());
@@ -89,45 +94,6 @@ std::vector<Line> shared_lines(const std::vector<Line>& all) {
     shared.push_back(std::move(together));
   }
   return shared;
-}
-
-/// Would the line be right if one of its operations had, where it is wrong, other values of its own, as at
-/// another step, or of the input that it reads, as of another place?
-bool is_displaced(const Line& line, const WrongElements& behind, const std::vector<const Tensor*>& inputs) {
-  if (!(line.left < kLeftWhereExplained) || line.factor != 0) return false;
-  std::map<std::string_view, Line> by_operation;
-  for (const uint32_t n : line.instances) by_operation[operation_of(behind.slice, n)].instances.push_back(n);
-  return std::any_of(by_operation.begin(), by_operation.end(), [&](auto& group) {
-    Line& alone = group.second;
-    behind.explain_by_values(alone);
-    if (!(alone.left < kLeftWhereExplained)) return false;
-    std::vector<const std::vector<double>*> columns;
-    for (const std::vector<double>& column : alone.moves) columns.push_back(&column);
-    const std::optional<std::vector<double>> changes = changes_needed(columns, behind.lacking);
-    if (!changes) return false;
-    std::vector<double> now, pool;
-    std::set<int64_t> read;
-    for (const uint32_t n : alone.changed) now.push_back(number_of(behind.slice, n));
-    for (const uint32_t n : alone.instances) {
-      pool.push_back(number_of(behind.slice, n));
-      if (const int64_t input = input_of(behind.slice, n); input >= 0) read.insert(input >> 40);
-    }
-    for (const int64_t input : read)
-      if (const auto at = static_cast<size_t>(input); at < inputs.size() && inputs[at])
-        for (int64_t i = 0; i < inputs[at]->size(); ++i) pool.push_back(inputs[at]->value(i));
-    return become_others(now, *changes, std::move(pool));
-  });
-}
-
-/// The statement that says where the line reads.
-std::optional<SuspectLine> addressing(const Line& line, const SourceText& source) {
-  const auto& [module, function, instruction] = line.read;
-  if (!module) return std::nullopt;
-  std::optional<ChainLink> maker = address_maker(*module, function, instruction, source);
-  if (!maker) return std::nullopt;
-  return SuspectLine{std::move(*maker),
-                     fmt::format("makes an address of line {}, where {} of {} values would have to be others",
-                                 line.at.where.line, line.changes, line.values)};
 }
 
 /// A float that is read where nothing has written and that is no input's element.
@@ -175,101 +141,6 @@ void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std:
     add(block_address_maker(module, i.function, i.instruction, source), "of which sequence or head",
         result.blocks);
   }
-}
-
-std::string reason_of(const Line& line) {
-  if (line.related) return line.related->sentence;
-  if (line.displaced)
-    return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
-                       line.changes, line.values);
-  if (line.factor != 0 && std::fabs(line.factor) < kLeftWhereExplained)
-    return "its values taken for 0 make all wrong elements right";
-  if (line.factor != 0)
-    return fmt::format("its values times {:.6g} make all wrong elements right", line.factor);
-  const bool one = line.changes == 1;
-  if (line.left < kLeftWhereExplained)
-    return fmt::format("{} of its {} values changed make{} all wrong elements right", line.changes,
-                       line.values, one ? "s" : "");
-  return fmt::format("{} of its {} values changed explain{} {:.0f} % of the errors", line.changes,
-                     line.values, one ? "s" : "", 100 * (1 - line.left * line.left));
-}
-
-/// Places in other files that a line was inlined into, the nearest first.
-std::vector<std::string> calls_of(const SourceLocation& where) {
-  const auto own = [&](const std::string& frame) { return frame.starts_with(where.file + ":"); };
-  return {std::find_if_not(where.frames.begin(), where.frames.end(), own), where.frames.end()};
-}
-
-bool is_assignment(const std::string& text) {
-  return text.find('=') != std::string::npos && text.find('(') == std::string::npos;
-}
-
-/// Right behind the line an assignment of what it makes: what would make more of it may be lacking there.
-std::optional<SuspectLine> assignment_of(const Line* line, const SliceLines& lines) {
-  constexpr int kBehind = 2;
-  const auto known = lines.assigned.find(static_cast<size_t>(line - lines.all.data()));
-  if (known == lines.assigned.end()) return std::nullopt;
-  for (const size_t at : known->second) {
-    const ChainLink& copy = lines.all[at].at;
-    const int behind = copy.where.line - line->at.where.line;
-    const bool same_function = copy.where.file == line->at.where.file && behind > 0 && behind <= kBehind &&
-                               copy.where.frames.size() == line->at.where.frames.size();
-    if (same_function && is_assignment(copy.text))
-      return SuspectLine{copy, fmt::format("it only passes on what line {} makes", line->at.where.line)};
-  }
-  return std::nullopt;
-}
-
-bool is_of_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-/// "x" of "  a[i] = x;": what a statement that does no more than that passes on.
-std::string passed_on(const std::string& text) {
-  const size_t equals = text.find(" = "), end = text.find(';');
-  if (equals == text.npos || end == text.npos || end < equals + 3) return "";
-  const std::string right = text.substr(equals + 3, end - equals - 3);
-  return std::all_of(right.begin(), right.end(), is_of_name) ? right : "";
-}
-/// The line says "x = ..".
-bool makes(const std::string& text, const std::string& name) {
-  for (size_t at = text.find(name + " = "); at != text.npos; at = text.find(name + " = ", at + 1))
-    if (at == 0 || !is_of_name(text[at - 1])) return true;
-  return false;
-}
-/// The same of which an optimised program has no instruction any more, by the source alone.
-std::optional<SuspectLine> next_assignment(const SourceLocation& where, const SourceText& source) {
-  if (where.line <= 0) return std::nullopt;
-  ChainLink next;
-  next.where = where, next.where.line = where.line + 1, next.where.ptx_line = 0;
-  if (!next.where.frames.empty())
-    next.where.frames.front() = fmt::format("{}:{}", next.where.file, next.where.line);
-  next.text = source.line(next.where);
-  const std::string name = passed_on(next.text);
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || !makes(source.line(where), name))
-    return std::nullopt;
-  return SuspectLine{next, fmt::format("it only passes on what line {} makes", where.line)};
-}
-
-/// The last assignment that only passes on what the line makes.
-std::optional<SuspectLine> passing_on(const Line* line, const SliceLines& lines) {
-  std::vector<size_t> open{static_cast<size_t>(line - lines.all.data())};
-  std::set<size_t> seen(open.begin(), open.end());
-  const Line* last = nullptr;
-  while (!open.empty()) {
-    const auto known = lines.assigned.find(open.back());
-    open.pop_back();
-    if (known == lines.assigned.end()) continue;
-    for (const size_t at : known->second) {
-      if (!seen.insert(at).second) continue;
-      open.push_back(at);
-      const Line& copy = lines.all[at];
-      if (is_assignment(copy.at.text) && copy.at.where.file == line->at.where.file &&
-          (!last || copy.nearest < last->nearest))
-        last = &copy;
-    }
-  }
-  if (!last) return std::nullopt;
-  return SuspectLine{last->at, fmt::format("it only passes on what line {} makes", line->at.where.line)};
 }
 
 /// In how many slices instructions stand.
@@ -342,77 +213,17 @@ std::vector<const Line*> likeliest_first(const SliceLines& lines, bool plain) {
                                : line.left < kWorthNaming);
     if (says && !line.of_compiler) order.push_back(&line);
   }
-  // Nearer the output first of those that need as many changes: what lies before it is made of more.
+  // Nearer the output first of those that need as many changes: what lies before it is made of more. Of those
+  // that explain a part, by changes whose derivatives are no longer those at the machine's values, what is
+  // the least by chance.
   const auto rank = [](const Line& l) {
-    return std::tuple(!l.related, l.left >= kLeftWhereExplained, !l.displaced,
+    const bool partly = l.left >= kLeftWhereExplained;
+    return std::tuple(!l.related, partly, !l.displaced && !l.undue, partly ? -bits_of(l) : 0.0,
                       l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
   return order;
-}
-
-/// What the line should go past, or take: of the first such line.
-void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result) {
-  const auto add = [&](std::optional<uint32_t> instance, std::vector<SuspectLine>& to, std::string reason) {
-    if (!instance || !to.empty()) return;
-    const size_t at = lines.of_instance()[*instance];
-    if (at != SIZE_MAX && !lines.all[at].of_compiler) to.push_back({lines.all[at].at, std::move(reason)});
-  };
-  const int own = line.at.where.line;
-  add(line.superfluous, result.superfluous,
-      line.related->how == RelatedValue::How::divided
-          ? fmt::format("it multiplies by what the values of line {} should be divided by", own)
-          : fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
-                        own));
-  if (result.related.size() == 1)  // of the first
-    for (const uint32_t n : line.same_product) {
-      const size_t at = lines.of_instance()[n];
-      if (at == SIZE_MAX || lines.all[at].of_compiler || &lines.all[at] == &line) continue;
-      result.in_product.push_back(
-          {lines.all[at].at, fmt::format("the factor that line {} lacks could stand in it as well", own)});
-    }
-  add(line.taken, result.passed_on, fmt::format("line {} should take what it makes", own));
-}
-
-/// `order`, once each, as far as lines are named.
-void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, const SourceText& source,
-                SuspectLines& result) {
-  std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
-  for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
-  std::vector<SuspectLine>& suspects = result.likeliest;
-  for (const Line* line : order) {
-    const auto same = [&](const SuspectLine& known) {
-      const SourceLocation &a = known.at.where, &b = line->at.where;
-      return a.file == b.file && a.line == b.line && (a.line > 0 || a.ptx_line == b.ptx_line);
-    };
-    const auto of_same_call = [&](const SuspectLine& known) {
-      return known.at.where.file == line->at.where.file && !calls_of(line->at.where).empty() &&
-             calls_of(known.at.where) == calls_of(line->at.where);
-    };
-    if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
-    // Were it wrong itself, all that call it would be: one of its lines says as much as several.
-    const bool shared = calls[{line->at.where.file, line->at.where.line}] >= kShared;
-    if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
-    if (suspects.size() == kLinesNamed) break;
-    suspects.push_back({line->at, reason_of(*line)});
-    if (suspects.size() == 1) {
-      auto copy = assignment_of(line, lines);
-      if (!copy) copy = next_assignment(line->at.where, source);
-      if (copy) suspects.push_back(std::move(*copy));
-    }
-    if (line->related) {
-      result.related.push_back({line->at, reason_of(*line)});
-      // What is lacking may be lacking where it is passed on.
-      if (result.passed_on.empty())
-        if (auto copy = passing_on(line, lines)) result.passed_on.push_back(std::move(*copy));
-    }
-    if (line->related) name_makers(*line, lines, result);
-    if (!line->displaced) continue;
-    if (result.displaced.empty())
-      if (auto maker = addressing(*line, source)) result.addressed.push_back(std::move(*maker));
-    result.displaced.push_back({line->at, reason_of(*line)});
-  }
 }
 
 }  // namespace
@@ -462,7 +273,11 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
     tensors.push_back(known == inputs.end() ? nullptr : &known->second);
   }
   for (Line& line : lines.all)
-    if (!late()) line.displaced = is_displaced(line, behind, tensors);
+    for (const ChangedValues& values : late() ? std::vector<ChangedValues>() : changed_values(line, behind)) {
+      line.displaced |= are_displaced(values, slice, tensors);
+      line.undue |= are_undue(values);
+    }
+  for (Line& line : lines.all) note_superfluous(slice, line);
   const std::vector<const Line*> order = likeliest_first(lines, plain);
   for (const Line& line : lines.all)
     if (line.left < kPart)

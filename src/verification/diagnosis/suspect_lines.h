@@ -42,6 +42,7 @@ struct SuspectLines {
       false;  ///< that is found by what stands along operands: no line beside a change that mends all
   std::vector<SuspectLine> passed_on;    ///< by which the value of the first of these goes on
   std::vector<SuspectLine> in_product;   ///< where a factor that the first of these lacks could stand as well
+  std::vector<SuspectLine> alike;        ///< what takes the value that the first of these lacks
   std::vector<SuspectLine> superfluous;  ///< what the first of these takes should have gone past it
   std::vector<SuspectLine> displaced;  ///< of them: the right values are there, elsewhere or at another step
   std::vector<SuspectLine> addressed;  ///< where the first of these reads, other statements that say where
