@@ -78,7 +78,7 @@ TEST(FaultLocationCampaign, AnAssignmentThatLacksAFactorIsNamedBesideWhatItAssig
       located("gated_delta_rule.fused_recurrent@B1/B1/T2/H1/HV1/K1/V1/bf16/g-fp32/none/v-powers/s589753");
   const SuspectLine* const copy = line_of(v, "kernels/delta/rule_columns.cuh", 160);
   ASSERT_NE(copy, nullptr);
-  EXPECT_EQ(copy->reason, "compiled without optimisation, it only passes on what line 159 makes");
+  EXPECT_TRUE(copy->reason.ends_with("it only passes on what line 159 makes")) << copy->reason;
 }
 
 /// Gates have value heads, and are read at their key head: derivatives show it, too little is left for

@@ -112,5 +112,18 @@ TEST(TellingCase, WhatIsWrongWithoutGatesTooIsNotToldByThem) {
   EXPECT_FALSE(with_tiny_gates(*told, kernel, {}));
 }
 
+TEST(TellingCase, InAsFewTokensAsTheShrunkCaseHasFewerValuesStandBehindAnElement) {
+  const Kernel kernel = scaled_kernel("gla.fused_recurrent", 1.5F);
+  const std::string token = "gla.fused_recurrent/B1/T2/H1/K1/V1/fp32/g-fp32/mild/s3";
+  const auto told = told_by(kernel, token);
+  ASSERT_TRUE(told);
+  EXPECT_GT(told->resolved.case_.T, 2);
+  const auto fewer = with_fewer_tokens(*told, parse_token(token), kernel, {});
+  ASSERT_TRUE(fewer);
+  EXPECT_EQ(fewer->resolved.case_.T, 2);
+  EXPECT_FALSE(fewer->wrong.empty());
+  EXPECT_FALSE(with_fewer_tokens(*fewer, parse_token(token), kernel, {})) << "it has no fewer";
+}
+
 }  // namespace
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/vm/checks/checks.h"
+#include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/deciding_statements.h"
 #include "src/verification/diagnosis/missing_store.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -13,6 +14,8 @@
 
 namespace assay {
 namespace {
+
+constexpr std::string_view kWithBarrier = "with a barrier of the block in its place";
 
 bool has_place(const Verification& v) {
   const auto nonfinite = [](const OutputComparison& o) { return o.nonfinite > 0; };
@@ -42,6 +45,16 @@ void add_missing_stores(const CheckReport& report, const Program& program, const
         lines.push_back({*missing->store, finding.message});
     }
   }
+}
+
+/// What says where an access is made: of which block, or else the nearest statement that does.
+void add_addressing(const Program& program, const SourceLocation& access, const SourceText& source,
+                    std::vector<SuspectLine>& lines) {
+  const std::vector<ChainLink> makers = address_makers(program, access, source);
+  if (makers.empty() || lines.size() >= kLinesSaid) return;
+  if (const SuspectLine line{makers.back(), fmt::format("it makes the address of {}", place_of(access))};
+      !holds(lines, line))
+    lines.push_back(line);
 }
 
 /// Behind an access that goes wrong, or that another races with: statements without which it would not be
@@ -91,6 +104,7 @@ void put_trapped(const Program& program, Verification& v) {
       if (const SuspectLine line{{finding.at.where, "", source.line(finding.at.where)}, finding.message};
           finding.kind == CheckKind::index_wrap && finding.at.where.line > 0 && !holds(lines, line))
         lines.push_back(line);
+  add_addressing(program, v.trap->where, source, lines);
   add_deciding(program, v.trap->where, source, lines);
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
   v.lines.assign(lines.begin() + 1, lines.end());
@@ -112,7 +126,7 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
   };
   if (race)
     for (const ChainLink& barrier : barriers_too_weak(program, inputs, machine, source, seconds))
-      add({barrier, "with a barrier of the block in its place no thread reaches memory too early"});
+      add({barrier, fmt::format("{} no thread reaches memory too early", kWithBarrier)});
   for (const CheckFinding& finding : report->findings) {
     const auto add_place = [&](const CheckedPlace& place) {
       add({{place.where, "", source.line(place.where)}, finding.message});
@@ -120,6 +134,10 @@ void put_checked_first(const Program& program, const TensorMap& inputs, const vm
     add_place(finding.at);
     if (finding.other) add_place(*finding.other);
   }
+  const bool lacks_barrier = race && !lines.empty() && lines.front().reason.starts_with(kWithBarrier);
+  for (const CheckFinding& finding : report->findings)
+    if (!lacks_barrier && (race || finding.kind == CheckKind::out_of_bounds))
+      add_addressing(program, finding.at.where, source, lines);
   if (lines.empty()) add_missing_stores(*report, program, inputs, machine, lines);
   for (const SuspectLine& line : v.lines) add(line);
   for (const CheckFinding& finding : report->findings)  // within a block a race lacks a barrier

@@ -21,6 +21,7 @@
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/located_lines.h"
+#include "src/verification/verify/misplaced_outputs.h"
 #include "src/verification/verify/rounding_lines.h"
 #include "src/verification/verify/telling_case.h"
 
@@ -142,6 +143,8 @@ const SuspectLine* line_about(const std::string& input, bool misread, const Loca
 }
 
 void put_at(SuspectLine line, size_t place, std::vector<SuspectLine>& lines) {
+  for (size_t i = 0; i < std::min(place, lines.size()); ++i)
+    if (same_place(lines[i], line)) return;  // it is before that already
   for (const SuspectLine& other : lines)
     if (goes_through(other, line)) line.at = other.at;  // it says more
   std::erase_if(lines, [&](const SuspectLine& l) { return same_place(l, line) || goes_through(line, l); });
@@ -157,6 +160,28 @@ void put_about(const SuspectLine& line, size_t first, std::vector<SuspectLine>& 
   put_at(line, std::max<size_t>(first, mended ? 1 : 0), lines);
 }
 
+/// Which cases slices were taken in, and what they tell.
+struct LocatedCase {
+  std::optional<TellingCase> fewer, tiny;
+  Located optimised;
+};
+
+/// In as few tokens as the shrunk case has, where that explains what is wrong, else in the telling case.
+LocatedCase located_case(const Kernel& kernel, const TellingCase& told, const Case& shrunk,
+                         const vm::MachineOptions& machine, double seconds) {
+  const auto of = [&](std::optional<TellingCase> fewer) {
+    const TellingCase& sliced = fewer ? *fewer : told;
+    std::optional<TellingCase> tiny = with_tiny_gates(sliced, kernel, machine);
+    Located found = located({told, sliced, tiny ? &*tiny : nullptr}, machine, seconds);
+    return LocatedCase{std::move(fewer), std::move(tiny), std::move(found)};
+  };
+  if (auto fewer = with_fewer_tokens(told, shrunk, kernel, machine)) {
+    LocatedCase found = of(std::move(fewer));
+    if (found.optimised.suspects.changes != SIZE_MAX) return found;
+  }
+  return of(std::nullopt);
+}
+
 /// What a search within a telling case finds.
 void locate_in(const Kernel& kernel, const TellingCase& told, const std::string& about,
                const vm::MachineOptions& machine, double seconds, Verification& v) {
@@ -166,13 +191,13 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
         return vm::run_moved(told.program, told.inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told.reference(moves); }, std::min(kOfFingerprint, seconds));
-  const std::optional<TellingCase> linear = with_tiny_gates(told, kernel, machine);
-  const TellingCase* const tiny = linear ? &*linear : nullptr;
-  const Located optimised = located(told, tiny, machine, seconds);
+  const LocatedCase in = located_case(kernel, told, v.case_, machine, seconds);
+  const ToldCases cases{told, in.fewer ? *in.fewer : told, in.tiny ? &*in.tiny : nullptr};
+  const Located& optimised = in.optimised;
   std::optional<Located> plain;
   std::string untried;
   try {
-    if (kernel.plainly) plain = located_plainly(kernel, told, tiny, optimised, machine, seconds);
+    if (kernel.plainly) plain = located_plainly(kernel, cases, optimised, machine, seconds);
   } catch (const CannotCompile& e) {
     untried = fmt::format("; not looked at without optimisation: {}", e.what());
   }
@@ -186,6 +211,15 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   for (const Located* located : {without, &optimised}) {
     if (!located) continue;
     const SuspectLines& of = located->suspects;
+    if (of.related.empty() && !of.superfluous.empty()) {  // a number that is one factor too many
+      put_at(of.superfluous.front(), place, v.lines);
+      continue;
+    }
+    if (of.related.empty() && !of.in_product.empty()) {
+      for (size_t i = std::min(of.in_product.size(), kLinesSaid - 1); i-- > 0;)
+        put_at(of.in_product[i], place + 1, v.lines);
+      continue;
+    }
     if (of.related.empty() && of.displaced.empty()) continue;
     if (of.along && plainest <= kPlain) continue;
     related |= !of.related.empty();
@@ -195,10 +229,13 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     if (!of.related.empty() && !of.passed_on.empty()) put_at(of.passed_on.front(), at + 1, v.lines);
     for (size_t i = of.related.empty() ? 0 : of.in_product.size(); i-- > 0;)
       put_at(of.in_product[i], at + 1, v.lines);
+    if (!of.related.empty() && !of.alike.empty()) put_at(of.alike.front(), at + 1, v.lines);
     if (!of.related.empty() && !of.superfluous.empty()) put_at(of.superfluous.front(), at, v.lines);
     if (!of.addressed.empty() && same_place(line, of.displaced.front()))
       put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
+  const std::vector<SuspectLine> misplaced = lines_of_misplaced(cases.sliced, machine);
+  for (size_t i = std::min(misplaced.size(), kLinesSaid - 1); i-- > 0;) put_at(misplaced[i], 0, v.lines);
   if (auto absent = absent_argument(kernel, told, machine)) {
     std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == absent->cause; });
     v.diagnosis.push_back(*std::move(absent));

@@ -17,7 +17,7 @@ namespace assay {
 namespace {
 
 /// Counted seconds (counted_work.h), at most.
-constexpr double kOfSlices = 3, kOfRepairs = 2.5, kOfPlainRepairs = 1.5, kOfPlainDecisions = 5;
+constexpr double kOfSlices = 3, kOfRepairs = 5, kOfPlainRepairs = 1.5, kOfPlainDecisions = 5;
 /// Of the errors, what a change leaves that mends some elements.
 constexpr double kMostlyRepaired = 0.5;
 /// In so small an output many changes mend what is wrong; decisions of so few lines say something all the
@@ -137,25 +137,24 @@ std::vector<Repair> repairs_of(const TellingCase& told, const vm::MachineOptions
 
 /// Of the case, or of the same with tiny gates where that says it with far less: what is missing in an
 /// exponent.
-SuspectLines suspects_of(const TellingCase& told, const TellingCase* tiny, Values values,
-                         const vm::MachineOptions& machine, double seconds) {
+SuspectLines suspects_of(const ToldCases& cases, Values values, const vm::MachineOptions& machine,
+                         double seconds) {
   const auto of = [&](const TellingCase& t) {
     return suspect_lines(t.program, t.inputs, machine, t.sample(), values, std::min(kOfSlices, seconds));
   };
-  SuspectLines suspects = of(told);
-  if (!tiny || suspects.changes <= 1) return suspects;
-  SuspectLines linear = of(*tiny);
+  SuspectLines suspects = of(cases.sliced);
+  if (!cases.tiny || suspects.changes <= 1) return suspects;
+  SuspectLines linear = of(*cases.tiny);
   return linear.changes <= suspects.changes / 2 ? linear : suspects;
 }
 
 }  // namespace
 
-Located located(const TellingCase& told, const TellingCase* tiny, const vm::MachineOptions& machine,
-                double seconds) {
-  SuspectLines suspects = suspects_of(told, tiny, Values::all, machine, seconds);
+Located located(const ToldCases& cases, const vm::MachineOptions& machine, double seconds) {
+  SuspectLines suspects = suspects_of(cases, Values::all, machine, seconds);
   const std::vector<Repair> repairs =
-      repairs_of(told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
-  RepairedLines repaired = in_words(repairs, suspects, told.judged_elements());
+      repairs_of(cases.told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
+  RepairedLines repaired = in_words(repairs, suspects, cases.told.judged_elements());
   return {std::move(repaired), std::move(suspects)};
 }
 
@@ -184,15 +183,17 @@ std::vector<SuspectLine> fused(const std::vector<SuspectLine>& first,
 
 }  // namespace
 
-std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& told, const TellingCase* tiny,
-                                       const Located& optimised, const vm::MachineOptions& machine,
-                                       double seconds) {
-  const auto plain = told.with(kernel.plainly(told.program), machine);
-  if (!plain) return std::nullopt;
-  const auto plain_tiny = tiny ? tiny->with(kernel.plainly(tiny->program), machine) : std::nullopt;
+std::optional<Located> located_plainly(const Kernel& kernel, const ToldCases& cases, const Located& optimised,
+                                       const vm::MachineOptions& machine, double seconds) {
+  const auto plainly = [&](const TellingCase& of) { return of.with(kernel.plainly(of.program), machine); };
+  const bool fewer = &cases.sliced != &cases.told;
+  const auto plain = plainly(cases.told), sliced = fewer ? plainly(cases.sliced) : std::nullopt;
+  if (!plain || (fewer && !sliced)) return std::nullopt;
+  const auto tiny = cases.tiny ? plainly(*cases.tiny) : std::nullopt;
   Located found;
   SuspectLines& suspects = found.suspects;
-  suspects = suspects_of(*plain, plain_tiny ? &*plain_tiny : nullptr, Values::telling, machine, seconds);
+  suspects = suspects_of({*plain, sliced ? *sliced : *plain, tiny ? &*tiny : nullptr}, Values::telling,
+                         machine, seconds);
   std::vector<Repair> repairs;
   if (optimised.repaired.plainest > kDecision)
     repairs = repairs_of(*plain, machine, suspects, fused(suspects.likeliest, optimised.suspects.likeliest),
@@ -206,7 +207,7 @@ std::optional<Located> located_plainly(const Kernel& kernel, const TellingCase& 
     line.at.where.ptx_line = 0;  // of another text than the kernel's
   };
   for (std::vector<SuspectLine>* lines :
-       {&suspects.likeliest, &suspects.related, &suspects.passed_on, &suspects.in_product,
+       {&suspects.likeliest, &suspects.related, &suspects.passed_on, &suspects.in_product, &suspects.alike,
         &suspects.superfluous, &suspects.displaced, &suspects.addressed, &repaired.whole, &repaired.partial,
         &repaired.used, &repaired.decided, &repaired.made}) {
     std::erase_if(*lines, std::not_fn(of_the_source));

@@ -29,15 +29,22 @@ struct Located {
   SuspectLines suspects;
 };
 
-/// `tiny`: the case with tiny gates; null where gates are not what is wrong. `seconds`: counted ones
-/// (counted_work.h), at most, of each part of the search.
-Located located(const TellingCase& told, const TellingCase* tiny, const vm::MachineOptions&, double seconds);
+/// A telling case, and the same for slices, where fewer values behind each wrong element say more: in few
+/// tokens, or the same; and that with tiny gates, where gates are what is wrong.
+struct ToldCases {
+  const TellingCase& told;
+  const TellingCase& sliced;
+  const TellingCase* tiny = nullptr;
+};
+
+/// `seconds`: counted ones (counted_work.h), at most, of each part of the search.
+Located located(const ToldCases&, const vm::MachineOptions&, double seconds);
 
 /// The same without optimisation: there a statement that has no instruction of its own any more is still
 /// seen. Changes are tried where no plain one has mended the optimised program. None where the fault is not
 /// in both. Throws CannotCompile.
-std::optional<Located> located_plainly(const Kernel&, const TellingCase& told, const TellingCase* tiny,
-                                       const Located& optimised, const vm::MachineOptions&, double seconds);
+std::optional<Located> located_plainly(const Kernel&, const ToldCases&, const Located& optimised,
+                                       const vm::MachineOptions&, double seconds);
 
 /// Lines of which a changed instruction makes everything right, where the first such comparison is used, what
 /// a repaired guard decides, and those whose values explain what is wrong. `plain`: null where there is none.

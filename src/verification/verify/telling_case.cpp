@@ -24,6 +24,8 @@ constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
 constexpr int64_t kEnoughWrong = 4;
 /// Of so few in few tokens another case with more heads is looked at.
 constexpr int64_t kFewWrong = 10, kMoreHeads = 4;
+/// Each tells 11 bits of what a line's values would have to be.
+constexpr int64_t kEnoughForLines = 6;
 /// What a line lacks is told to 2^-11 of it: exponentials of such gates are linear to 2^-13, and a rounded
 /// constant (2^-25) is as small a part of what they make. That is seen in differences so many times smaller.
 constexpr double kTinyGates = 0x1p-12, kOfTinyGates = 0x1p8;
@@ -316,6 +318,22 @@ std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel
     } catch (const BadInput&) {  // outside what the kernel takes
     }
   return best;
+}
+
+std::optional<TellingCase> with_fewer_tokens(const TellingCase& told, const Case& shrunk,
+                                             const Kernel& kernel, const vm::MachineOptions& machine) {
+  Case fewer = told.resolved.case_;
+  if (!fewer.cu_seqlens.empty() || !shrunk.cu_seqlens.empty() || shrunk.T >= fewer.T) return std::nullopt;
+  fewer.T = shrunk.T;
+  for (const int64_t heads : {1, 2}) try {
+      if (heads > 1 && fewer.T > kFewTokens) break;
+      fewer.H = heads * told.resolved.case_.H, fewer.HV = heads * told.resolved.case_.HV;
+      auto made = told_by(fewer, kernel, nullptr, machine);
+      if (made && count_wrong(*made) >= kEnoughForLines) return made;
+    } catch (const BadInput&) {
+      break;  // outside what the kernel takes
+    }
+  return std::nullopt;
 }
 
 std::optional<TellingCase> with_tiny_gates(const TellingCase& told, const Kernel& kernel,

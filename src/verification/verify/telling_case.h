@@ -47,6 +47,11 @@ struct TellingCase {
 std::optional<TellingCase> find_telling_case(const Case&, const Kernel&, const TensorMap* given,
                                              const vm::MachineOptions&, double seconds);
 
+/// The same with as few tokens as `shrunk` has, where that is wrong in enough elements: the fewer tokens the
+/// fewer values stand behind each of them. None elsewhere.
+std::optional<TellingCase> with_fewer_tokens(const TellingCase&, const Case& shrunk, const Kernel&,
+                                             const vm::MachineOptions&);
+
 /// The same case with gates so near 0 that exponentials of them are as good as linear: where its values are
 /// wrong for its gates alone, so that with gates of 0 they are right. None elsewhere.
 std::optional<TellingCase> with_tiny_gates(const TellingCase&, const Kernel&, const vm::MachineOptions&);
