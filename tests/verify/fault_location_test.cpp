@@ -242,5 +242,18 @@ TEST(FaultLocationCampaign, OfACauseThatSaysWhereAnInputIsReadTheReadIsNamedFirs
   EXPECT_EQ(v.lines.front().at.where.line, 69);
 }
 
+/// 1 + g for e^g: what overflows after 47 tokens of strong gates is wrong of weak ones too.
+TEST(FaultLocationCampaign, AnOverflowThatAWrongFormulaLeadsToIsNamedByTheFormula) {
+  const Verification v = located(
+      "gated_delta_rule.fused_recurrent@F3/B1/T47/H1/HV1/K6/V7/bf16/g-fp32/masked:90/v-powers/s589753/"
+      "no-beta");
+  ASSERT_TRUE(v.origin);
+  ASSERT_FALSE(v.diagnosis.empty());
+  EXPECT_EQ(v.diagnosis.front().cause, "formula-differs");
+  EXPECT_TRUE(std::any_of(v.diagnosis.begin(), v.diagnosis.end(),
+                          [](const Diagnosis& d) { return d.cause == "sum-overflow"; }));
+  EXPECT_TRUE(line_of(v, "kernels/delta/rule_columns.cuh", 93));
+}
+
 }  // namespace
 }  // namespace assay

@@ -134,8 +134,9 @@ void judge_finding(const Verification& v, const Defect& defect, DefectTrial& tri
                       (!v.diagnosis.empty() && names_fingerprint(v.diagnosis.front(), defect));
   trial.nonfinite = v.cause.starts_with("nonfinite/");
   std::vector<SourceLocation> named;
-  if (v.origin || v.trap) named.push_back(v.origin ? v.origin->where : v.trap->where);
-  if (!v.origin)
+  const bool of_formula = trial.cause == "formula-differs" && !v.lines.empty();  // behind an overflow, too
+  if (!of_formula && (v.origin || v.trap)) named.push_back(v.origin ? v.origin->where : v.trap->where);
+  if (of_formula || !v.origin)
     for (const SuspectLine& line : v.lines) named.push_back(line.at.where);
   for (const SourceLocation& where : named) trial.lines.push_back(text_of(where));
   if (!named.empty()) trial.line = trial.lines.front();

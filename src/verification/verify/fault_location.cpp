@@ -30,6 +30,8 @@ namespace {
 
 /// Counted seconds (counted_work.h), at most.
 constexpr double kOfFingerprint = 2;
+/// Of an overflow that a wrong formula leads to: below what is said of that.
+constexpr double kBehindFormula = thresholds::kFormulaOnly - 0.01;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 /// Evidence of what is named, and the cause before what is not.
@@ -258,6 +260,28 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
 }
 
+/// What overflows is a sum or a value that is stored: it may be as large as it should be, or not.
+bool is_overflow(const Verification& v) {
+  return v.origin && !v.diagnosis.empty() &&
+         (v.diagnosis.front().cause == "format-overflow" || v.diagnosis.front().cause == "sum-overflow");
+}
+
+/// Where the formula is wrong of values in range too, the overflow is what comes of it.
+void locate_behind_overflow(const Kernel& kernel, const std::string& about, const vm::MachineOptions& machine,
+                            const VerifyOptions& options, Verification& v) {
+  const auto told = find_telling_case(v.case_, kernel, nullptr, machine, options.meaning_seconds / 4);
+  if (!told) return;
+  v.diagnosis.front().score = std::min(v.diagnosis.front().score, kBehindFormula);
+  std::erase_if(v.diagnosis, [](const Diagnosis& d) { return d.cause == kFormulaDiffers; });
+  Diagnosis formula;
+  formula.cause = kFormulaDiffers, formula.score = thresholds::kFormulaOnly;
+  formula.explanation =
+      fmt::format("the formula is wrong in {} too, where nothing overflows", token_of(told->resolved.case_));
+  v.diagnosis.push_back(std::move(formula));
+  rank(v.diagnosis);
+  locate_in(kernel, *told, about, machine, options.meaning_seconds, v);
+}
+
 }  // namespace
 
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
@@ -268,7 +292,9 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   machine.threads = 1;  // of runs of a few blocks
   if (v.trap) put_trapped(program, v);
   if (is_checks_own(v)) put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
-  if (!v.case_.blocks.empty() || !is_finite_fault(v)) return;
+  if (!v.case_.blocks.empty()) return;
+  if (is_overflow(v) && !options.inputs) locate_behind_overflow(kernel, about, machine, options, v);
+  if (!is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (told)
     locate_in(kernel, *told, about, machine, options.meaning_seconds, v);
