@@ -1,17 +1,34 @@
 // The recurrence, one token after the other, the state in registers, fp32 throughout:
 //   S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T
 //   inclusive: o_t = scale S_t^T q_t          exclusive: o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T q_t
-// A block owns one sequence and head and 32 value channels. A lane holds key channels 4 (lane%4 + 4 i) +
-// {0..3} of one value channel; a warp has 8 value channels. Tokens pass through shared memory in batches; a
-// batch is loaded into registers while the one before is computed.
+// A block owns one sequence and head and 32 value channels. A warp has 8 value channels: a lane holds key
+// channels lane/2 + 16 i of four of them. Neighbours read the same keys, which halves what a load of 16 bytes
+// takes of shared memory. Tokens pass through there in batches; a batch is loaded into registers while the
+// one before is computed.
 #pragma once
 #include "decay.cuh"
 #include "gate.cuh"
 #include "scan_layout.h"
 
-__device__ __forceinline__ float component(const float4& x, int i) {
-  return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
-}
+// A token's key channels in shared memory: those of a lane side by side, four at a time.
+template <int channels>
+struct KeyRow {
+  static constexpr int held = channels / 16;
+  static __device__ int channel_at(int place) {
+    return held == 1 ? place : place / 64 * 64 + place % 4 * 16 + place % 64 / 4;
+  }
+  static __device__ __forceinline__ void load(const float* row, int part, float (&x)[held]) {
+    if constexpr (held == 1) {
+      x[0] = row[part];
+    } else {
+#pragma unroll
+      for (int i = 0; i < held; i += 4) {
+        const float4 quad = reinterpret_cast<const float4*>(row)[part + 4 * i];
+        x[i] = quad.x, x[i + 1] = quad.y, x[i + 2] = quad.z, x[i + 3] = quad.w;
+      }
+    }
+  }
+};
 
 // One sequence and head. `Query` is the format of q, `Format` that of k and v.
 template <class Format, class Gate, class Query>
@@ -32,12 +49,12 @@ struct RecurrentBatch {
   static constexpr bool by_channel = Gate::width == GateWidth::channel,
                         by_token = Gate::width == GateWidth::token;
   using Inputs = RecurrentInputs<Format, Gate, Query>;
+  using Keys = KeyRow<channels>;
 
   struct Shared {
-    float4 queries[steps][channels / 4], keys[steps][channels / 4];
-    float4 decays[by_channel ? steps : 1][channels / 4];
+    float4 values[steps][columns / 4];
+    float queries[steps][channels], keys[steps][channels], decays[by_channel ? steps : 1][channels];
     float token_decays[by_token ? steps : 1];
-    float values[steps][columns];
   };
 
   typename Query::Bits q[elements];
@@ -49,7 +66,7 @@ struct RecurrentBatch {
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
       const unsigned at = threadIdx.x + 128 * i;
-      const int step = int(at / channels), key = int(at % channels);
+      const int step = int(at / channels), key = Keys::channel_at(int(at % channels));
       const bool live = step < left && key < in.K;
       const i64 from = (begin + step) * in.heads * in.K + key;
       q[i] = live ? in.q[from] : typename Query::Bits(0);
@@ -84,47 +101,60 @@ struct RecurrentBatch {
   }
 };
 
-// A lane's part of the state.
+// A lane's part of the state: `held` key channels of four value channels.
 template <class Format, class Gate, int channels, bool exclusive, class Query>
 struct RecurrentState {
-  static constexpr int quads = channels / 16;
+  using Keys = KeyRow<channels>;
   using Shared = typename RecurrentBatch<Format, Gate, channels, Query>::Shared;
-  float S[quads][4];
-  float bonus[exclusive ? quads : 1][4];  // u
-  float constant;                         // e^{gamma} of the head
+  static constexpr int held = Keys::held;
+  float S[held][4];
+  float bonus[exclusive ? held : 1];  // u
+  float constant;                     // e^{gamma} of the head
 
   // One token; the lane's share of S^T q.
-  __device__ __forceinline__ float advance(const Shared& batch, int step, int part, int column) {
-    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    const float v = batch.values[step][column];
+  __device__ __forceinline__ void advance(const Shared& batch, int step, int part, int quad, float* sum) {
+    const float4 values = batch.values[step][quad];
+    const float v[4] = {values.x, values.y, values.z, values.w};
     const float e_token = Gate::width == GateWidth::token ? batch.token_decays[step] : constant;
+    float q[held], k[held], e[held];
+    Keys::load(batch.queries[step], part, q), Keys::load(batch.keys[step], part, k);
+    if constexpr (Gate::width == GateWidth::channel) Keys::load(batch.decays[step], part, e);
 #pragma unroll
-    for (int i = 0; i < quads; ++i) {
-      const float4 q = batch.queries[step][part + 4 * i], k = batch.keys[step][part + 4 * i];
-      float4 e;
-      if constexpr (Gate::width == GateWidth::channel) e = batch.decays[step][part + 4 * i];
+    for (int c = 0; c < 4; ++c) {
+      sum[c] = 0.0f;
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
+      for (int i = 0; i < held; ++i) {
         float& s = S[i][c];
-        const float write = component(k, c) * v;
-        if constexpr (exclusive) sum[c] = fused(component(q, c), fused(bonus[i][c], write, s), sum[c]);
+        const float write = k[i] * v[c];
+        if constexpr (exclusive) sum[c] = fused(q[i], fused(bonus[i], write, s), sum[c]);
         if constexpr (Gate::width == GateWidth::none)
           s = s + write;
         else
-          s = fused(Gate::width == GateWidth::channel ? component(e, c) : e_token, s, write);
-        if constexpr (!exclusive) sum[c] = fused(component(q, c), s, sum[c]);
+          s = fused(Gate::width == GateWidth::channel ? e[i] : e_token, s, write);
+        if constexpr (!exclusive) sum[c] = fused(q[i], s, sum[c]);
       }
     }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
   }
 };
 
-// Sums of x[0..3] over the four lanes of a quarter group: lane part p gets that of x[p].
-__device__ __forceinline__ float sum_and_spread(const float (&x)[4], int part) {
-  const bool odd = part & 1, upper = part & 2;
-  const float first = (odd ? x[1] : x[0]) + __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1);
-  const float second = (odd ? x[3] : x[2]) + __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
-  return (upper ? second : first) + __shfl_xor_sync(0xffffffffu, upper ? first : second, 2);
+// Sums over the 16 parts of a value channel, for `count` sums at once: part p gets that of x[p % count] in
+// x[0], and of x[p + 16] in x[1] where there is one. All are added in the same order, so that a token's sum
+// does not depend on its place.
+template <int count, int level = 0, int size>
+__device__ __forceinline__ void sum_and_spread(float (&x)[size], int part) {
+  if constexpr (level < 4) {
+    if constexpr (count == 1) {
+      x[0] = x[0] + __shfl_xor_sync(0xffffffffu, x[0], 2 << level);
+    } else {
+      const bool odd = part >> level & 1;
+#pragma unroll
+      for (int i = 0; i < count / 2; ++i) {
+        const float keep = odd ? x[2 * i + 1] : x[2 * i], give = odd ? x[2 * i] : x[2 * i + 1];
+        x[i] = keep + __shfl_xor_sync(0xffffffffu, give, 2 << level);
+      }
+    }
+    sum_and_spread<(count + 1) / 2, level + 1>(x, part);
+  }
 }
 
 //   q, k [token, H, K]; v, o [token, H, V]; gates as Gate says; u [H, K] where exclusive, else null
@@ -138,12 +168,12 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
                                           float scale, int heads, int K, int V) {
   using Batch = RecurrentBatch<Format, Gate, channels, Query>;
   using State = RecurrentState<Format, Gate, channels, exclusive, Query>;
-  __shared__ typename Batch::Shared batch;
+  __shared__ __align__(16) typename Batch::Shared batch;
 
-  const int lane = int(threadIdx.x) & 31, part = lane & 3, column = int(threadIdx.x) >> 2;
+  const int part = int(threadIdx.x) % 32 / 2, quad = int(threadIdx.x) / 32 * 2 + int(threadIdx.x) % 2;
   const int value_blocks = (V + Batch::columns - 1) / Batch::columns;
   int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * Batch::columns, value = value_begin + column;
+  const int value_begin = block % value_blocks * Batch::columns;
   block /= value_blocks;
   const int head = block % heads, sequence = block / heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];
@@ -164,17 +194,18 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
   State state;
   state.constant = Gate::width == GateWidth::head ? decay_factor(Gate::decode(gates[head])) : 1.0f;
 #pragma unroll
-  for (int i = 0; i < State::quads * 4; ++i) {
-    const int key = 4 * (part + 4 * (i >> 2)) + (i & 3);
+  for (int i = 0; i < State::held * 4; ++i) {
+    const int key = part + 16 * (i >> 2), value = value_begin + 4 * quad + (i & 3);
     const bool live = initial_state != nullptr && key < K && value < V;
     state.S[i >> 2][i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
-    if constexpr (exclusive)
-      state.bonus[i >> 2][i & 3] = key < K ? Format::decode(u[i64(head) * K + key]) : 0.0f;
+    if constexpr (exclusive) state.bonus[i >> 2] = key < K ? Format::decode(u[i64(head) * K + key]) : 0.0f;
   }
 
-  typename Format::Bits* const to = o + token * V + value;
+  // Of sums that were spread a lane has those of one value channel, of every fourth token.
+  const int own_value = value_begin + 4 * quad + part % 4, own_step = part / 4;
+  typename Format::Bits* const to = o + token * V + own_value;
   const auto store = [&](i64 t, float sum) {
-    if (value < V) to[t * heads * V] = Format::encode(sum * scale);
+    if (own_value < V) to[t * heads * V] = Format::encode(sum * scale);
   };
   Batch next;
   next.load(in, 0);
@@ -185,23 +216,25 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
     const int count = int(min(i64(Batch::steps), tokens - begin));
     int step = 0;
 #pragma unroll 1
-    for (; step + 4 <= count; step += 4) {
-      float sum[4];
+    for (; step + 8 <= count; step += 8) {
+      float sum[8 * 4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sum[i] = state.advance(batch, step + i, part, column);
-      store(begin + step + part, sum_and_spread(sum, part));
+      for (int i = 0; i < 8; ++i) state.advance(batch, step + i, part, quad, sum + 4 * i);
+      sum_and_spread<32>(sum, part);
+      store(begin + step + own_step, sum[0]), store(begin + step + own_step + 4, sum[1]);
     }
 #pragma unroll 1
     for (; step < count; ++step) {
-      float sum[4] = {state.advance(batch, step, part, column), 0.0f, 0.0f, 0.0f};
-      const float total = sum_and_spread(sum, part);
-      if (part == 0) store(begin + step, total);
+      float sum[4];
+      state.advance(batch, step, part, quad, sum);
+      sum_and_spread<4>(sum, part);
+      if (own_step == 0) store(begin + step, sum[0]);
     }
     __syncthreads();
   }
 #pragma unroll
-  for (int i = 0; i < State::quads * 4; ++i) {
-    const int key = 4 * (part + 4 * (i >> 2)) + (i & 3);
+  for (int i = 0; i < State::held * 4; ++i) {
+    const int key = part + 16 * (i >> 2), value = value_begin + 4 * quad + (i & 3);
     if (final_state != nullptr && key < K && value < V)
       final_state[(state_base + key) * V + value] = state.S[i >> 2][i & 3];
   }
