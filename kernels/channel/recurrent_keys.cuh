@@ -1,12 +1,17 @@
-// Gradients token by token, third scan: G again (recurrent_values.cuh), with S again from what the first scan
-// kept:
-//   dk_t = G_t v_t     dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)     dinitial_state: G before the first token
+// Gradients token by token, each chunk by itself: S again from its start and G again from its end, where the
+// two scans kept them:
+//   dk_t = G_t v_t     dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)
 // A block's rows are key channels, its columns value channels. Exclusive also, with
 // c_t = scale q_t (do_t . v_t),
 //   dk_t = G_t v_t + u c_t          du = sum_t k_t c_t, one sum per chunk
 #pragma once
 #include "../device/recurrent_rows.cuh"
 #include "recurrent_queries.cuh"
+
+// Blocks for which a multiprocessor has registers with none of them spilled.
+constexpr int blocks_of_keys(int capacity) {
+  return capacity > 128 ? 2 : 3;
+}
 
 // Of a block's rows.
 template <int rows>
@@ -23,23 +28,25 @@ template <class Format, class Gate, int capacity, bool exclusive, class Query = 
 __device__ __forceinline__ void keys(const typename Query::Bits* q, const typename Format::Bits* k,
                                      const typename Format::Bits* v, const typename Gate::Bits* g,
                                      const typename Format::Bits* u, const typename Format::Bits* d_o,
-                                     const float* dfinal_state, const float* states,
+                                     const float* states, const float* adjoints,
                                      typename KeyGradient::Bits* dk, typename GateGradient::Bits* dg,
-                                     float* dinitial_state, float* du, const i64* sequences, float scale,
-                                     int heads, int K, int V) {
+                                     float* du, const i64* chunks, float scale, int heads, int K, int V) {
   using Lanes = Columns<capacity>;
+  using Spread = SpreadLanes<capacity>;
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], decays[segment][rows],
       values[segment][capacity], cotangents[segment][capacity];
   __shared__ float kept_states[segments - 1][per_lane][128];
   KeptStates<per_lane> kept{kept_states};
-  const Place place(sequences, heads, blocks_of(K, rows), rows);
-  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
-  const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
+  const ChunkPlace place(chunks, heads, blocks_of(K, rows), rows);
+  const int lane = Spread::lane(), row = Spread::row(), key = place.row_begin + row;
+  const i64 state_base = ((place.slot * heads + place.head) * K + key) * capacity;
 
   RowScan<capacity, RowDecays<rows>, true, exclusive> scan{
       {queries, keys, values, cotangents}, {decays}, row, lane};
-  load_row<Lanes>(scan.G, dfinal_state, state_base, key < K, V, lane);
+  const auto load_start = [&] { load_kept_row<Lanes>(scan.S, states + state_base, key < K, V, lane); };
+  load_start();
+  load_kept_row<Lanes>(scan.G, adjoints + state_base, key < K, V, lane);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   Slab<Query, rows> next_q;
   Slab<Format, rows> next_k;
@@ -56,64 +63,52 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
 
+  const int live_segments = live_segments_of(place.tokens);
+  float bonus_sum = 0.0f;  // of the lane's step of each segment
+  read(0, tokens_of_segment(place.tokens), live_segments == 1);
 #pragma unroll 1
-  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0; chunk_begin -= chunk) {
-    const int live_segments = live_segments_of(place.tokens - chunk_begin);
-    const float* from =
-        states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
-    float start[per_lane], bonus_sum = 0.0f;  // of the lane's step of each segment
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) scan.S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
-    if (live_segments > 1) read(chunk_begin, segment, false);
-#pragma unroll 1
-    for (int at = 0; at + 1 < live_segments; ++at) {
-      next_k.write(keys), next_g.write_decays(decays), next_v.write(values);
-      __syncthreads();
-      if (at + 2 < live_segments) read(chunk_begin + (at + 1) * segment, segment, false);
-      scan.step_states(false);
-      kept.keep(at + 1, scan.S);
-      __syncthreads();
-    }
-    const i64 last = chunk_begin + (live_segments - 1) * segment;
-    read(last, tokens_of_segment(place.tokens - last), true);
-#pragma unroll 1
-    for (int at = live_segments - 1; at >= 0; --at) {
-      const i64 begin = chunk_begin + at * segment;
-      next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_v.write(values),
-          next_do.write(cotangents);
-      __syncthreads();
-      if (at > 0) {
-        read(begin - segment, segment, true);
-        kept.restore(at, scan.S);
-      } else {
-#pragma unroll
-        for (int i = 0; i < per_lane; ++i) scan.S[i] = start[i];
-      }
-      scan.step_states(true);
-      float dk_sum[segment], dg_sum[segment], own_sum[exclusive ? segment : 1];
-      scan.step_gradients(tokens_of_segment(place.tokens - begin), scale, dk_sum, dg_sum, own_sum);
-      float dk_t = sum_over_lanes<lanes>(dk_sum, lane);
-      const float dg_t = sum_over_lanes<lanes>(dg_sum, lane);
-      const int step = lane / (lanes / 8);
-      if constexpr (exclusive) {
-        const float own = sum_over_lanes<lanes>(own_sum, lane);
-        dk_t = fused(bonus, own, dk_t);
-        bonus_sum = fused(keys[step][row], own, bonus_sum);
-      }
-      if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K) {
-        const i64 to = ((place.first + begin + step) * heads + place.head) * K + key;
-        dk[to] = KeyGradient::encode(dk_t);
-        if (dg != nullptr) dg[to] = GateGradient::encode(decays[step][row] * dg_t);
-      }
-      __syncthreads();
-    }
-    if constexpr (exclusive) {
-#pragma unroll
-      for (int mask = lanes / 2; mask >= lanes / 8; mask /= 2)
-        bonus_sum = bonus_sum + __shfl_xor_sync(0xffffffffu, bonus_sum, mask);
-      if (lane == 0 && key < K)
-        du[((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key] = bonus_sum;
-    }
+  for (int at = 1; at < live_segments; ++at) {
+    next_k.write(keys), next_g.write_decays(decays), next_v.write(values);
+    __syncthreads();
+    read(at * segment, tokens_of_segment(place.tokens - at * segment), at + 1 == live_segments);
+    scan.step_states(false);
+    kept.keep(at, scan.S);
+    __syncthreads();
   }
-  store_row<Lanes>(dinitial_state, state_base, key < K, V, lane, scan.G);
+#pragma unroll 1
+  for (int at = live_segments - 1; at >= 0; --at) {
+    const i64 begin = at * segment;
+    next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_v.write(values),
+        next_do.write(cotangents);
+    __syncthreads();
+    if (at > 0) {
+      read(begin - segment, segment, true);
+      kept.restore(at, scan.S);
+    } else {
+      load_start();
+    }
+    scan.step_states(true);
+    float dk_sum[segment], dg_sum[segment], own_sum[exclusive ? segment : 1];
+    scan.step_gradients(tokens_of_segment(place.tokens - begin), scale, dk_sum, dg_sum, own_sum);
+    float dk_t = sum_over_lanes<lanes, Spread::apart>(dk_sum, lane);
+    const float dg_t = sum_over_lanes<lanes, Spread::apart>(dg_sum, lane);
+    const int step = lane / (lanes / 8);
+    if constexpr (exclusive) {
+      const float own = sum_over_lanes<lanes, Spread::apart>(own_sum, lane);
+      dk_t = fused(bonus, own, dk_t);
+      bonus_sum = fused(keys[step][row], own, bonus_sum);
+    }
+    if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K) {
+      const i64 to = ((place.first + begin + step) * heads + place.head) * K + key;
+      dk[to] = KeyGradient::encode(dk_t);
+      if (dg != nullptr) dg[to] = GateGradient::encode(decays[step][row] * dg_t);
+    }
+    __syncthreads();
+  }
+  if constexpr (exclusive) {
+#pragma unroll
+    for (int mask = lanes / 2; mask >= lanes / 8; mask /= 2)
+      bonus_sum = bonus_sum + __shfl_xor_sync(0xffffffffu, bonus_sum, mask * Spread::apart);
+    if (lane == 0 && key < K) du[(place.slot * heads + place.head) * K + key] = bonus_sum;
+  }
 }

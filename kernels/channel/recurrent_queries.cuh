@@ -1,30 +1,37 @@
 // Gradients token by token, first scan: S from the first token on, and with it
 //   inclusive: dq_t = scale S_t do_t          exclusive: dq_t = scale (S_{t-1} + diag(u) k_t v_t^T) do_t
-// A block's rows are key channels, its columns value channels. S at every chunk's start is kept for the keys.
+// A block's rows are key channels, several per lane, its columns value channels. S at every chunk's start is
+// kept for the keys.
 #pragma once
 #include "../device/recurrent_lanes.cuh"
 
 // u [H, K] where exclusive, else null; states [chunk][H][K][capacity] and final_state [N, H, K, V] or null;
-// all else as in fused_recurrent_backward.cu.
+// all else as in fused_recurrent_backward.cu. `block`: which of the grid described there.
 template <class Format, class Gate, int capacity, bool exclusive, class QueryGradient = Format>
 __device__ __forceinline__ void queries(const typename Format::Bits* k, const typename Format::Bits* v,
                                         const typename Gate::Bits* g, const typename Format::Bits* u,
                                         const typename Format::Bits* d_o, const float* initial_state,
                                         typename QueryGradient::Bits* dq, float* states, const i64* sequences,
-                                        float scale, int heads, int K, int V, float* final_state = nullptr) {
+                                        float scale, int heads, int K, int V, float* final_state = nullptr,
+                                        int block = int(blockIdx.x)) {
   using Lanes = Columns<capacity>;
-  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  __shared__ __align__(16) float keys[segment][rows], decays[segment][rows], values[segment][capacity],
-      cotangents[segment][capacity];
-  const Place place(sequences, heads, blocks_of(K, rows), rows);
-  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
+  using Spread = SpreadLanes<capacity>;
+  constexpr int held = Lanes::held, rows = Lanes::scan_rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  constexpr int at_once = segments_at_once<capacity>;
+  __shared__ __align__(16) float all_keys[at_once][segment][rows], all_decays[at_once][segment][rows],
+      all_values[at_once][segment][capacity], all_cotangents[at_once][segment][capacity];
+  const Place place(sequences, heads, blocks_of(K, rows), rows, block);
+  const int lane = Spread::lane(), row = held * Spread::row(), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
-  float S[per_lane];
-  load_row<Lanes>(S, initial_state, state_base, key < K, V, lane);
+  float S[held][per_lane], bonus[held];
+#pragma unroll
+  for (int r = 0; r < held; ++r) {
+    load_row<Lanes>(S[r], initial_state, state_base + i64(r) * V, key + r < K, V, lane);
+    bonus[r] = exclusive && key + r < K ? Format::decode(u[i64(place.head) * K + key + r]) : 0.0f;
+  }
   // k v of tokens that are not there is -0, which leaves also an S of -0 as it is.
   const typename Format::Bits nothing = Format::encode(-0.0f);
-  const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   Slab<Format, rows> next_k;
   Slab<Gate, rows> next_g;
   Slab<Format, capacity> next_v, next_do;
@@ -40,36 +47,49 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   if (place.tokens > 0) read(0);
 #pragma unroll 1
   for (i64 begin = 0; begin < place.tokens; begin += segment) {
+    const int which = int(begin / segment) % at_once;
+    float(*keys)[rows] = all_keys[which], (*decays)[rows] = all_decays[which];
+    float(*values)[capacity] = all_values[which], (*cotangents)[capacity] = all_cotangents[which];
     next_k.write(keys), next_g.write_decays(decays), next_v.write(values), next_do.write(cotangents);
     __syncthreads();
     if (begin + segment < place.tokens) read(begin + segment);
-    if (states != nullptr && begin % chunk == 0 && key < K) {
+    if (states != nullptr && begin % chunk == 0) {
       float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) to[Lanes::of(lane, i)] = S[i];
+      for (int r = 0; r < held; ++r)
+        if (key + r < K) keep_row<Lanes>(to + r * capacity, lane, S[r]);
     }
-    float sum[segment];
+    float sum[held][segment];
 #pragma unroll
     for (int step = 0; step < segment; ++step) {
-      const float k_t = keys[step][row], e_t = decays[step][row];
       float v_t[per_lane], do_t[per_lane];
       Lanes::load(values[step], lane, v_t);
       Lanes::load(cotangents[step], lane, do_t);
-      sum[step] = 0.0f;
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) {
-        const float write = k_t * v_t[i];
-        if constexpr (exclusive) sum[step] = fused(do_t[i], fused(bonus, write, S[i]), sum[step]);
-        S[i] = fused(e_t, S[i], write);
-        if constexpr (!exclusive) sum[step] = fused(do_t[i], S[i], sum[step]);
+      for (int r = 0; r < held; ++r) {
+        const float k_t = keys[step][row + r], e_t = decays[step][row + r];
+        sum[r][step] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) {
+          float& s = S[r][i];
+          const float write = k_t * v_t[i];
+          if constexpr (exclusive) sum[r][step] = fused(do_t[i], fused(bonus[r], write, s), sum[r][step]);
+          s = fused(e_t, s, write);
+          if constexpr (!exclusive) sum[r][step] = fused(do_t[i], s, sum[r][step]);
+        }
       }
     }
-    const float result = sum_over_lanes<lanes>(sum, lane);
     const i64 step = lane / (lanes / 8);
-    if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
-      dq[((place.first + begin + step) * heads + place.head) * K + key] =
-          QueryGradient::encode(result * scale);
-    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < held; ++r) {
+      const float result = sum_over_lanes<lanes, Spread::apart>(sum[r], lane);
+      if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key + r < K)
+        dq[((place.first + begin + step) * heads + place.head) * K + key + r] =
+            QueryGradient::encode(result * scale);
+    }
+    if constexpr (at_once == 1) __syncthreads();
   }
-  store_row<Lanes>(final_state, state_base, key < K, V, lane, S);
+#pragma unroll
+  for (int r = 0; r < held; ++r)
+    store_row<Lanes>(final_state, state_base + i64(r) * V, key + r < K, V, lane, S[r]);
 }

@@ -1,32 +1,69 @@
-// Gradients token by token, second scan: G = dL/dS from the last token on, and with it dv_t = G_t^T k_t. A
-// block's rows are value channels, its columns key channels.
+// Gradients token by token, second scan: G = dL/dS from the last token on, and with it dv_t = G_t^T k_t, and
+// dinitial_state: G before the first token. A block's rows are value channels, several per lane, its columns
+// key channels. G at every chunk's end is kept for the keys.
 //   inclusive: G_t = diag(e^{g_{t+1}}) G_{t+1} + scale q_t do_t^T
 //   exclusive: G_{t-1} = diag(e^{g_t}) G_t + scale q_t do_t^T, of later tokens only;
 //              dv_t = (G_t + scale diag(u) q_t do_t^T)^T k_t
 #pragma once
 #include "../device/recurrent_lanes.cuh"
 
-// u [H, K] where exclusive, else null; all else as in fused_recurrent_backward.cu. `Query`: format of q.
+// The lane's elements of a state [K, V]: rows of G are its columns. Nothing is stored where there is none.
+template <class Lanes>
+__device__ __forceinline__ void store_columns(float* state, int K, int V, int value, int lane,
+                                              const float (&G)[Lanes::held][Lanes::per_lane]) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int key = Lanes::of(lane, i);
+#pragma unroll
+    for (int r = 0; r < Lanes::held; ++r)
+      if (key < K && value + r < V) state[i64(key) * V + value + r] = G[r][i];
+  }
+}
+// The same in a workspace, whose rows are aligned and `width` wide.
+template <class Lanes>
+__device__ __forceinline__ void keep_columns(float* state, int K, int width, int value, int lane,
+                                             const float (&G)[Lanes::held][Lanes::per_lane]) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int key = Lanes::of(lane, i);
+    float* const to = state + i64(key) * width + value;
+    if (key >= K || value >= width) continue;
+    if constexpr (Lanes::held == 4)
+      *reinterpret_cast<float4*>(to) = make_float4(G[0][i], G[1][i], G[2][i], G[3][i]);
+    else
+      *to = G[0][i];
+  }
+}
+
+// u [H, K] where exclusive, else null; `width`: of the rows of adjoints, which may be null; all else as in
+// fused_recurrent_backward.cu. `Query`: format of q. `block`: which of the grid described there.
 template <class Format, class Gate, int capacity, bool exclusive, class Query = Format>
 __device__ __forceinline__ void values(const typename Query::Bits* q, const typename Format::Bits* k,
                                        const typename Gate::Bits* g, const typename Format::Bits* u,
                                        const typename Format::Bits* d_o, const float* dfinal_state,
-                                       typename Format::Bits* dv, const i64* sequences, float scale,
-                                       int heads, int K, int V) {
+                                       typename Format::Bits* dv, float* adjoints, float* dinitial_state,
+                                       const i64* sequences, float scale, int heads, int K, int V, int width,
+                                       int block = int(blockIdx.x)) {
   using Lanes = Columns<capacity>;
-  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity],
-      decays[segment][capacity], cotangents[segment][rows];
-  const Place place(sequences, heads, blocks_of(V, rows), rows);
-  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), value = place.row_begin + row;
+  using Spread = SpreadLanes<capacity>;
+  constexpr int held = Lanes::held, rows = Lanes::scan_rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  constexpr int at_once = segments_at_once<capacity>;
+  __shared__ __align__(16) float all_queries[at_once][segment][capacity],
+      all_keys[at_once][segment][capacity], all_decays[at_once][segment][capacity],
+      all_cotangents[at_once][segment][rows];
+  const Place place(sequences, heads, blocks_of(V, rows), rows, block);
+  const int lane = Spread::lane(), row = held * Spread::row(), value = place.row_begin + row;
   const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
 
-  float G[per_lane], bonus[exclusive ? per_lane : 1];
+  float G[held][per_lane], bonus[exclusive ? per_lane : 1];
 #pragma unroll
   for (int i = 0; i < per_lane; ++i) {
     const int key = Lanes::of(lane, i);
-    const bool live = dfinal_state != nullptr && key < K && value < V;
-    G[i] = live ? dfinal_state[(state_base + key) * V + value] : 0.0f;
+#pragma unroll
+    for (int r = 0; r < held; ++r) {
+      const bool live = dfinal_state != nullptr && key < K && value + r < V;
+      G[r][i] = live ? dfinal_state[(state_base + key) * V + value + r] : 0.0f;
+    }
     if constexpr (exclusive) bonus[i] = key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   }
   Slab<Query, capacity> next_q;
@@ -44,35 +81,51 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
   if (place.tokens > 0) read(last, int(place.tokens - last));
 #pragma unroll 1
   for (i64 begin = last; begin >= 0; begin -= segment) {
-    next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_do.write(cotangents);
+    const int which = int(begin / segment) % at_once;
+    float(*queries)[capacity] = all_queries[which], (*keys)[capacity] = all_keys[which];
+    float(*decays)[capacity] = all_decays[which], (*cotangents)[rows] = all_cotangents[which];
+    next_q.write_scaled(queries, scale), next_k.write(keys), next_g.write_decays(decays),
+        next_do.write(cotangents);
     __syncthreads();
     if (begin > 0) read(begin - segment, segment);
-    float sum[segment];
+    if (adjoints != nullptr && (begin == last || (begin + segment) % chunk == 0)) {
+      const i64 row = ((place.slot + (begin >> chunk_bits)) * heads + place.head) * K;
+      keep_columns<Lanes>(adjoints + row * width, K, width, value, lane, G);
+    }
+    float sum[held][segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {
-      const float do_t = cotangents[step][row];
       float q_t[per_lane], k_t[per_lane], e_t[per_lane];
       Lanes::load(queries[step], lane, q_t);
       Lanes::load(keys[step], lane, k_t);
       Lanes::load(decays[step], lane, e_t);
-      sum[step] = 0.0f;
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) {
-        if constexpr (exclusive) {
-          const float write = q_t[i] * scale * do_t;
-          sum[step] = fused(k_t[i], fused(bonus[i], write, G[i]), sum[step]);
-          G[i] = fused(e_t[i], G[i], write);
-        } else {
-          G[i] = fused(q_t[i] * scale, do_t, G[i]);
-          sum[step] = fused(k_t[i], G[i], sum[step]);
-          G[i] = e_t[i] * G[i];
+      for (int r = 0; r < held; ++r) {
+        const float do_t = cotangents[step][row + r];
+        sum[r][step] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) {
+          float& g = G[r][i];
+          if constexpr (exclusive) {
+            const float write = q_t[i] * do_t;
+            sum[r][step] = fused(k_t[i], fused(bonus[i], write, g), sum[r][step]);
+            g = fused(e_t[i], g, write);
+          } else {
+            g = fused(q_t[i], do_t, g);
+            sum[r][step] = fused(k_t[i], g, sum[r][step]);
+            g = e_t[i] * g;
+          }
         }
       }
     }
-    const float result = sum_over_lanes<lanes>(sum, lane);
     const i64 step = lane / (lanes / 8);
-    if (lane % (lanes / 8) == 0 && begin + step < place.tokens && value < V)
-      dv[((place.first + begin + step) * heads + place.head) * V + value] = Format::encode(result);
-    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < held; ++r) {
+      const float result = sum_over_lanes<lanes, Spread::apart>(sum[r], lane);
+      if (lane % (lanes / 8) == 0 && begin + step < place.tokens && value + r < V)
+        dv[((place.first + begin + step) * heads + place.head) * V + value + r] = Format::encode(result);
+    }
+    if constexpr (at_once == 1) __syncthreads();
   }
+  if (dinitial_state != nullptr) store_columns<Lanes>(dinitial_state + state_base * V, K, V, value, lane, G);
 }

@@ -11,6 +11,7 @@ struct Capacity : ColumnsLayout {
   explicit Capacity(int64_t channels) : ColumnsLayout(capacity_for(channels)) {}
 
   int64_t blocks(int64_t count) const { return blocks_of(count, rows); }
+  int64_t scan_blocks(int64_t count) const { return blocks_of(count, scan_rows); }
   /// Roundings of a sum over the columns: fused additions in a lane, then one addition per halving.
   double roundings() const { return per_lane + halvings(lanes); }
   /// Of a sum over so many rows: those of a warp and of four warps by halves, then block after block.

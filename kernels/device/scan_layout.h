@@ -22,15 +22,18 @@ HOST_DEVICE constexpr int capacity_for(long long channels) {
   return 256;
 }
 
-/// Rows of a state, their columns dealt to neighbouring lanes (recurrent_lanes.cuh).
+/// Rows of a state, their columns dealt to lanes (recurrent_lanes.cuh).
 struct ColumnsLayout {
-  int columns, per_lane, lanes, rows;  ///< lanes: of a row; rows: of a block
+  int columns, per_lane, lanes, rows;  ///< lanes: of a row; rows: of a block with one row per lane
+  int held, scan_rows;                 ///< rows of a lane and of a block where a lane has several
 
   HOST_DEVICE constexpr explicit ColumnsLayout(int capacity)
       : columns(capacity),
         per_lane(capacity < 64 ? capacity / 8 : 8),
         lanes(capacity / per_lane),
-        rows(scan_threads / lanes) {}
+        rows(scan_threads / lanes),
+        held(per_lane < 8 ? 1 : 4),
+        scan_rows(held * rows) {}
 };
 
 }  // namespace assay::device

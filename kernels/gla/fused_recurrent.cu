@@ -10,7 +10,7 @@ using Element = ELEMENT;
 using Decay = ChannelGate<GATE>;
 
 #define RECURRENT_KERNEL(channels)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) gla_fused_recurrent_##channels(                        \
+  extern "C" __global__ void __launch_bounds__(128, 1) gla_fused_recurrent_##channels(                     \
       const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,        \
       const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale, \
       int heads, int key_channels, int value_channels) {                                                   \

@@ -19,28 +19,43 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
   const auto scale = Argument::rounded(c.scale);
   const PointerArgument sequences{"sequences", 0}, q = input(kernel.query), k = input("k"), v = input("v"),
                                                    g = input(kernel.gate), d_o = input("do");
-  const PointerArgument states = gated::workspace_of(plan, "states", chunks * s.H * s.K * values.columns * 4);
+  const auto kept = [&](const char* name) {
+    return gated::workspace_of(plan, name, chunks * s.H * s.K * values.columns * 4);
+  };
+  const PointerArgument states = kept("states"), adjoints = kept("adjoints");
   std::vector<Argument> bonus, bonus_sums;
   if (!kernel.bonus.empty()) {
     bonus = {input(kernel.bonus)};
     bonus_sums = {gated::workspace_of(plan, "bonus_sums", chunks * s.H * s.K * 4)};
   }
 
-  const auto launch = [&](const char* scan, const device::Capacity& capacity, int64_t rows,
-                          std::initializer_list<std::vector<Argument>> arguments) {
+  // Side by side where one function serves both.
+  const int64_t query_blocks = s.N * s.H * values.scan_blocks(s.K),
+                value_blocks = s.N * s.H * keys.scan_blocks(s.V);
+  const auto scan = [&](const device::Capacity& capacity, int64_t of_queries, int64_t of_values) {
     gated::add_launch(
-        plan, kernel.module.name, fmt::format("{}{}_{}", kernel.function, scan, capacity.columns),
-        s.N * s.H * capacity.blocks(rows), joined({joined(arguments), {sequences, scale, heads, K, V}}));
+        plan, kernel.module.name, fmt::format("{}scans_{}", kernel.function, capacity.columns),
+        of_queries + of_values,
+        joined({{q, k, v, g},
+                bonus,
+                {d_o, input("initial_state"), input("dfinal_state"), gradient(kernel.query), states,
+                 gradient("v"), adjoints, gradient("initial_state"), sequences, scale, heads, K, V,
+                 static_cast<int32_t>(values.columns), static_cast<int32_t>(of_queries)}}));
   };
-  launch("queries", values, s.K,
-         {{k, v, g}, bonus, {d_o, input("initial_state"), gradient(kernel.query), states}});
-  launch("values", keys, s.V, {{q, k, g}, bonus, {d_o, input("dfinal_state"), gradient("v")}});
-  launch(
-      "keys", values, s.K,
-      {{q, k, v, g},
-       bonus,
-       {d_o, input("dfinal_state"), states, gradient("k"), gradient(kernel.gate), gradient("initial_state")},
-       bonus_sums});
+  if (values.columns == keys.columns) {
+    scan(values, query_blocks, value_blocks);
+  } else {
+    scan(values, query_blocks, 0);
+    scan(keys, 0, value_blocks);
+  }
+  if (chunks == 0) return;
+  gated::add_launch(plan, kernel.module.name, fmt::format("{}keys_{}", kernel.function, values.columns),
+                    chunks * s.H * values.blocks(s.K),
+                    joined({{q, k, v, g},
+                            bonus,
+                            {d_o, states, adjoints, gradient("k"), gradient(kernel.gate)},
+                            bonus_sums,
+                            {PointerArgument{"chunks", 0}, scale, heads, K, V}}));
 }
 
 /// S as in the forward scan: one rounding of k v, one of fma(e, S, k v). G: one rounding of e G and one of

@@ -18,7 +18,9 @@ Program gla_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& inputs)
   Program plan;
   plan.name = "gla.fused_recurrent";
   plan.outputs = gated::plan_outputs(c);
-  plan.constants = {gated::sequences_of(c, device::kept_tokens).table};
+  const gated::Sequences sequences = gated::sequences_of(c, device::kept_tokens);
+  plan.constants = {sequences.table};
+  if (c.backward() && sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   if (c.forward())
     gated::add_recurrent(plan,
                          {.name = plan.name,

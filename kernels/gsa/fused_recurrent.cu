@@ -11,7 +11,7 @@
 //   s, g [token, H, M]; c, d, o [token, H, C']; x, w [token, H, M] fp32; states [N, H, M, C'] fp32
 //   kept: [chunk][H][M][C], the states at the start of every 64 tokens, or null
 //   sequences [N][3]: first token, tokens, first chunk of 64 tokens
-// Grids (x): readout N H ceil(M/rows), rows = 128 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32); softmax
+// Grids (x): readout N H ceil(M/rows), rows = 512 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32); softmax
 // ceil(rows/4); transpose ceil(count/128); 128 threads.
 #include "../channel/recurrent_queries.cuh"
 #include "../device/recurrent.cuh"

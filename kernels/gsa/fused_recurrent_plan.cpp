@@ -25,9 +25,9 @@ class RecurrentPass {
 
   /// x = scale S d, the final state where asked for, and states kept for the gradients.
   void readout(const PointerArgument& x, const PointerArgument& final_state, bool keep) {
-    scan(false, "gsa_readout", over_channels_, over_channels_.blocks(to_.sizes().M),
+    scan(false, "gsa_readout", over_channels_, over_channels_.scan_blocks(to_.sizes().M),
          {to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent), pass_.initial,
-          x, keep ? kept() : PointerArgument{}, final_state});
+          x, keep ? kept("_kept") : PointerArgument{}, final_state});
   }
   /// o = scale S^T w.
   void outputs(const PointerArgument& o, const PointerArgument& final_state) {
@@ -37,28 +37,35 @@ class RecurrentPass {
   }
   /// Gradients of c, and of s, g and the initial state.
   void gradients(const PointerArgument& written, const PointerArgument& dinitial_state) {
-    scan(true, "gsa_values", over_slots_, over_slots_.blocks(pass_.channels),
+    const PointerArgument adjoints = kept("_adjoints");
+    scan(true, "gsa_values", over_slots_, over_slots_.scan_blocks(pass_.channels),
          {to_.slots(pass_.weights), to_.input("s"), to_.input("g"), to_.input(pass_.cotangent), pass_.dfinal,
-          written});
-    scan(true, "gsa_keys", over_channels_, over_channels_.blocks(to_.sizes().M),
-         {to_.slots(pass_.weights), to_.input("s"), to_.input(pass_.written), to_.input("g"),
-          to_.input(pass_.cotangent), pass_.dfinal, kept(), to_.slots(pass_.name + "_ds"),
-          to_.slots(pass_.name + "_dg"), dinitial_state});
+          written, adjoints, dinitial_state},
+         {static_cast<int32_t>(over_channels_.columns)});
+    add(true, "gsa_keys", over_channels_, to_.chunks() * over_channels_.blocks(to_.sizes().M),
+        {to_.slots(pass_.weights), to_.input("s"), to_.input(pass_.written), to_.input("g"),
+         to_.input(pass_.cotangent), kept("_kept"), adjoints, to_.slots(pass_.name + "_ds"),
+         to_.slots(pass_.name + "_dg"), PointerArgument{"chunks", 0}});
   }
 
  private:
-  PointerArgument kept() {
-    return to_.workspace(pass_.name + "_kept", to_.chunks() * to_.sizes().M * over_channels_.columns * 4);
+  /// A state for every chunk.
+  PointerArgument kept(const char* name) {
+    return to_.workspace(pass_.name + name, to_.chunks() * to_.sizes().M * over_channels_.columns * 4);
   }
   /// A function that serves `capacity` columns, `blocks` blocks per sequence and head.
   void scan(bool backward, const char* function, const Capacity& capacity, int64_t blocks,
-            std::vector<Argument> arguments) {
-    const Sizes& s = to_.sizes();
+            std::vector<Argument> arguments, const std::vector<Argument>& last = {}) {
     arguments.push_back(PointerArgument{"sequences", 0});
+    add(backward, function, capacity, to_.sizes().N * to_.sizes().H * blocks, std::move(arguments), last);
+  }
+  void add(bool backward, const char* function, const Capacity& capacity, int64_t blocks,
+           std::vector<Argument> arguments, const std::vector<Argument>& last = {}) {
+    const Sizes& s = to_.sizes();
     arguments.push_back(pass_.scale);
     for (const int64_t size : {s.H, s.M, pass_.channels}) arguments.push_back(static_cast<int32_t>(size));
-    to_.add(backward, fmt::format("{}_{}", function, capacity.columns), s.N * s.H * blocks,
-            std::move(arguments));
+    arguments.insert(arguments.end(), last.begin(), last.end());
+    to_.add(backward, fmt::format("{}_{}", function, capacity.columns), blocks, std::move(arguments));
   }
 
   SlotLaunches& to_;

@@ -16,7 +16,9 @@ Program rwkv6_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& input
   Program plan;
   plan.name = "rwkv6.fused_recurrent";
   plan.outputs = gated::plan_outputs(c);
-  plan.constants = {gated::sequences_of(c, device::kept_tokens).table};
+  const gated::Sequences sequences = gated::sequences_of(c, device::kept_tokens);
+  plan.constants = {sequences.table};
+  if (c.backward() && sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   const auto module = [&](const char* source) {
     return kernel_module(
         fmt::format("rwkv6/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
@@ -34,7 +36,7 @@ Program rwkv6_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& input
   if (c.backward()) {
     const Module backward = module("fused_recurrent_backward");
     gla::add_recurrent_backward(plan, {plan.name, backward, function, "r", "w", "u"}, c, inputs);
-    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, device::kept_tokens).chunks);
+    rwkv6::add_bonus_total(plan, backward.name, c, sequences.chunks);
   }
   return plan;
 }

@@ -189,9 +189,12 @@ TEST(TrialUnderChecks, ComesToTheCaseThatShowsMost) {
 
 /// Mutants of gla.fused_recurrent on one case of some tokens.
 struct OneCase {
-  static std::vector<CleanCase> cases_of(const Kernel& kernel) {
+  explicit OneCase(Direction direction = Direction::forward) : cases(cases_of(kernel, direction)) {}
+
+  static std::vector<CleanCase> cases_of(const Kernel& kernel, Direction direction) {
     Case c;
     c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "logsigmoid";
+    c.direction = direction;
     c.T = 18, c.K = 8, c.V = 8;
     std::vector<CleanCase> cases;
     cases.push_back(make_clean_case({c, 0}, kernel, one_thread(), 0));
@@ -211,7 +214,7 @@ struct OneCase {
   }
 
   const Kernel& kernel = find_kernel("gla.fused_recurrent");
-  const std::vector<CleanCase> cases = cases_of(kernel);
+  const std::vector<CleanCase> cases;
   const Module& text = cases[0].plan.modules[0];
   const MutatedModule module{text.name, text.path, text.ptx,
                              std::make_unique<ptx::MutableText>(text.ptx, text.path)};
@@ -222,7 +225,7 @@ struct OneCase {
 
 /// An address that lacks where shared memory begins is right only where that is 0.
 TEST(TrialOfAnAddress, IsRightWhereverSharedMemoryBegins) {
-  const OneCase one;
+  const OneCase one(Direction::backward);
   int seen = 0;
   for (const ptx::Mutation& m : one.module.program->mutations(one.function)) {
     const ptx::Instruction& in = one.instruction(m);
