@@ -8,9 +8,9 @@
 #include "../device/recurrent_rows.cuh"
 #include "recurrent_queries.cuh"
 
-// Blocks for which a multiprocessor has registers with none of them spilled.
-constexpr int blocks_of_keys(int capacity) {
-  return capacity > 128 ? 2 : 3;
+// Blocks for which a multiprocessor has registers with hardly any of them spilled.
+constexpr int blocks_of_keys(int capacity, bool exclusive) {
+  return capacity > 128 ? 2 : capacity > 64 || exclusive ? 3 : 4;
 }
 
 // Of a block's rows.
@@ -36,7 +36,8 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], decays[segment][rows],
       values[segment][capacity], cotangents[segment][capacity];
-  __shared__ float kept_states[segments - 1][per_lane][128];
+  constexpr int first_kept = capacity > 128 ? 1 : 0;  // of long rows all but the start have a place
+  __shared__ float kept_states[segments - first_kept][per_lane][128];
   KeptStates<per_lane> kept{kept_states};
   const ChunkPlace place(chunks, heads, blocks_of(K, rows), rows);
   const int lane = Spread::lane(), row = Spread::row(), key = place.row_begin + row;
@@ -46,6 +47,7 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
       {queries, keys, values, cotangents}, {decays}, row, lane};
   const auto load_start = [&] { load_kept_row<Lanes>(scan.S, states + state_base, key < K, V, lane); };
   load_start();
+  if constexpr (first_kept == 0) kept.keep(1, scan.S);
   load_kept_row<Lanes>(scan.G, adjoints + state_base, key < K, V, lane);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   Slab<Query, rows> next_q;
@@ -65,28 +67,29 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
 
   const int live_segments = live_segments_of(place.tokens);
   float bonus_sum = 0.0f;  // of the lane's step of each segment
-  read(0, tokens_of_segment(place.tokens), live_segments == 1);
+  if (live_segments > 1) read(0, segment, false);
 #pragma unroll 1
   for (int at = 1; at < live_segments; ++at) {
     next_k.write(keys), next_g.write_decays(decays), next_v.write(values);
     __syncthreads();
-    read(at * segment, tokens_of_segment(place.tokens - at * segment), at + 1 == live_segments);
+    if (at + 1 < live_segments) read(at * segment, segment, false);
     scan.step_states(false);
-    kept.keep(at, scan.S);
+    kept.keep(at + 1 - first_kept, scan.S);
     __syncthreads();
   }
+  const i64 last = (live_segments - 1) * segment;
+  read(last, tokens_of_segment(place.tokens - last), true);
 #pragma unroll 1
   for (int at = live_segments - 1; at >= 0; --at) {
     const i64 begin = at * segment;
     next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_v.write(values),
         next_do.write(cotangents);
     __syncthreads();
-    if (at > 0) {
-      read(begin - segment, segment, true);
-      kept.restore(at, scan.S);
-    } else {
+    if (at > 0) read(begin - segment, segment, true);
+    if (at >= first_kept)
+      kept.restore(at + 1 - first_kept, scan.S);
+    else
       load_start();
-    }
     scan.step_states(true);
     float dk_sum[segment], dg_sum[segment], own_sum[exclusive ? segment : 1];
     scan.step_gradients(tokens_of_segment(place.tokens - begin), scale, dk_sum, dg_sum, own_sum);

@@ -17,7 +17,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   using Lanes = Columns<capacity>;
   using Spread = SpreadLanes<capacity>;
   constexpr int held = Lanes::held, rows = Lanes::scan_rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  constexpr int at_once = segments_at_once<capacity>;
+  constexpr int at_once = places_for_tokens<capacity>;
   __shared__ __align__(16) float all_keys[at_once][segment][rows], all_decays[at_once][segment][rows],
       all_values[at_once][segment][capacity], all_cotangents[at_once][segment][capacity];
   const Place place(sequences, heads, blocks_of(K, rows), rows, block);
@@ -32,9 +32,9 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   }
   // k v of tokens that are not there is -0, which leaves also an S of -0 as it is.
   const typename Format::Bits nothing = Format::encode(-0.0f);
-  Slab<Format, rows> next_k;
-  Slab<Gate, rows> next_g;
-  Slab<Format, capacity> next_v, next_do;
+  Slab<Format, rows, true> next_k;
+  Slab<Gate, rows, true> next_g;
+  Slab<Format, capacity, true> next_v, next_do;
   const auto read = [&](i64 begin) {
     const int count = tokens_of_segment(place.tokens - begin);
     const i64 token = (place.first + begin) * heads + place.head;
@@ -44,15 +44,16 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     next_v.read(v + token * V, i64(heads) * V, count, V, nothing);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
-  if (place.tokens > 0) read(0);
-#pragma unroll 1
-  for (i64 begin = 0; begin < place.tokens; begin += segment) {
+  const auto write = [&](i64 begin) {
     const int which = int(begin / segment) % at_once;
-    float(*keys)[rows] = all_keys[which], (*decays)[rows] = all_decays[which];
-    float(*values)[capacity] = all_values[which], (*cotangents)[capacity] = all_cotangents[which];
-    next_k.write(keys), next_g.write_decays(decays), next_v.write(values), next_do.write(cotangents);
-    __syncthreads();
+    next_k.write(all_keys[which]), next_g.write_decays(all_decays[which]);
+    next_v.write(all_values[which]), next_do.write(all_cotangents[which]);
     if (begin + segment < place.tokens) read(begin + segment);
+  };
+  const auto compute = [&](i64 begin) {
+    const int which = int(begin / segment) % at_once;
+    const float(*keys)[rows] = all_keys[which], (*decays)[rows] = all_decays[which];
+    const float(*values)[capacity] = all_values[which], (*cotangents)[capacity] = all_cotangents[which];
     if (states != nullptr && begin % chunk == 0) {
       float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
@@ -87,8 +88,18 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
         dq[((place.first + begin + step) * heads + place.head) * K + key + r] =
             QueryGradient::encode(result * scale);
     }
+  };
+
+  const bool loads = !computes_in_scan(), computes = !loads && first_row_of_warp(place.row_begin, rows) < K;
+  if (loads && place.tokens > 0) read(0), write(0);
+#pragma unroll 1
+  for (i64 begin = 0; begin < place.tokens; begin += segment) {
+    __syncthreads();
+    if (computes) compute(begin);
     if constexpr (at_once == 1) __syncthreads();
+    if (loads && begin + segment < place.tokens) write(begin + segment);
   }
+  if (!computes) return;
 #pragma unroll
   for (int r = 0; r < held; ++r)
     store_row<Lanes>(final_state, state_base + i64(r) * V, key + r < K, V, lane, S[r]);

@@ -47,14 +47,13 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
   using Lanes = Columns<capacity>;
   using Spread = SpreadLanes<capacity>;
   constexpr int held = Lanes::held, rows = Lanes::scan_rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  constexpr int at_once = segments_at_once<capacity>;
+  constexpr int at_once = places_for_tokens<capacity>;
   __shared__ __align__(16) float all_queries[at_once][segment][capacity],
       all_keys[at_once][segment][capacity], all_decays[at_once][segment][capacity],
       all_cotangents[at_once][segment][rows];
   const Place place(sequences, heads, blocks_of(V, rows), rows, block);
   const int lane = Spread::lane(), row = held * Spread::row(), value = place.row_begin + row;
   const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
-
   float G[held][per_lane], bonus[exclusive ? per_lane : 1];
 #pragma unroll
   for (int i = 0; i < per_lane; ++i) {
@@ -66,10 +65,10 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     }
     if constexpr (exclusive) bonus[i] = key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   }
-  Slab<Query, capacity> next_q;
-  Slab<Format, capacity> next_k;
-  Slab<Gate, capacity> next_g;
-  Slab<Format, rows> next_do;
+  Slab<Query, capacity, true> next_q;
+  Slab<Format, capacity, true> next_k;
+  Slab<Gate, capacity, true> next_g;
+  Slab<Format, rows, true> next_do;
   const auto read = [&](i64 begin, int count) {
     const i64 token = (place.first + begin) * heads + place.head;
     next_q.read(q + token * K, i64(heads) * K, count, K);
@@ -78,16 +77,16 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin);
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
-  if (place.tokens > 0) read(last, int(place.tokens - last));
-#pragma unroll 1
-  for (i64 begin = last; begin >= 0; begin -= segment) {
+  const auto write = [&](i64 begin) {
     const int which = int(begin / segment) % at_once;
-    float(*queries)[capacity] = all_queries[which], (*keys)[capacity] = all_keys[which];
-    float(*decays)[capacity] = all_decays[which], (*cotangents)[rows] = all_cotangents[which];
-    next_q.write_scaled(queries, scale), next_k.write(keys), next_g.write_decays(decays),
-        next_do.write(cotangents);
-    __syncthreads();
+    next_q.write_scaled(all_queries[which], scale), next_k.write(all_keys[which]);
+    next_g.write_decays(all_decays[which]), next_do.write(all_cotangents[which]);
     if (begin > 0) read(begin - segment, segment);
+  };
+  const auto compute = [&](i64 begin) {
+    const int which = int(begin / segment) % at_once;
+    const float(*queries)[capacity] = all_queries[which], (*keys)[capacity] = all_keys[which];
+    const float(*decays)[capacity] = all_decays[which], (*cotangents)[rows] = all_cotangents[which];
     if (adjoints != nullptr && (begin == last || (begin + segment) % chunk == 0)) {
       const i64 row = ((place.slot + (begin >> chunk_bits)) * heads + place.head) * K;
       keep_columns<Lanes>(adjoints + row * width, K, width, value, lane, G);
@@ -125,7 +124,16 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
       if (lane % (lanes / 8) == 0 && begin + step < place.tokens && value + r < V)
         dv[((place.first + begin + step) * heads + place.head) * V + value + r] = Format::encode(result);
     }
+  };
+  const bool loads = !computes_in_scan(), computes = !loads && first_row_of_warp(place.row_begin, rows) < V;
+  if (loads && place.tokens > 0) read(last, int(place.tokens - last)), write(last);
+#pragma unroll 1
+  for (i64 begin = last; begin >= 0; begin -= segment) {
+    __syncthreads();
+    if (computes) compute(begin);
     if constexpr (at_once == 1) __syncthreads();
+    if (loads && begin > 0) write(begin - segment);
   }
-  if (dinitial_state != nullptr) store_columns<Lanes>(dinitial_state + state_base * V, K, V, value, lane, G);
+  if (computes && dinitial_state != nullptr)
+    store_columns<Lanes>(dinitial_state + state_base * V, K, V, value, lane, G);
 }

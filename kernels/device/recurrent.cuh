@@ -3,12 +3,11 @@
 //   inclusive: o_t = scale S_t^T q_t          exclusive: o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T q_t
 // A block owns one sequence and head and 32 value channels. A warp has 8 value channels: a lane holds key
 // channels lane/2 + 16 i of four of them. Neighbours read the same keys, which halves what a load of 16 bytes
-// takes of shared memory. Tokens pass through there in batches; a batch is loaded into registers while the
-// one before is computed.
+// takes of shared memory. Tokens pass through there in batches, which other warps load (scan_roles.cuh).
 #pragma once
 #include "decay.cuh"
 #include "gate.cuh"
-#include "scan_layout.h"
+#include "scan_roles.cuh"
 
 // A token's key channels in shared memory: those of a lane side by side, four at a time.
 template <int channels>
@@ -65,7 +64,7 @@ struct RecurrentBatch {
     const i64 left = in.tokens - begin;
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
-      const unsigned at = threadIdx.x + 128 * i;
+      const unsigned at = thread_of_scan() + 128 * i;
       const int step = int(at / channels), key = Keys::channel_at(int(at % channels));
       const bool live = step < left && key < in.K;
       const i64 from = (begin + step) * in.heads * in.K + key;
@@ -74,12 +73,12 @@ struct RecurrentBatch {
       if constexpr (by_channel) g[i] = live && in.has_gates ? in.gates[from] : typename Gate::Bits(0);
     }
     if constexpr (by_token) {
-      const int step = int(threadIdx.x);
+      const int step = thread_of_scan();
       g[0] = step < steps && step < left ? in.gates[(begin + step) * in.heads] : typename Gate::Bits(0);
     }
 #pragma unroll
     for (int i = 0; i < values; ++i) {
-      const unsigned at = threadIdx.x + 128 * i;
+      const unsigned at = thread_of_scan() + 128 * i;
       const int step = int(at / columns), value = int(at % columns);
       const bool live = step < left && value < in.live_values;
       v[i] = live ? in.v[(begin + step) * in.heads * in.V + value] : typename Format::Bits(0);
@@ -88,16 +87,16 @@ struct RecurrentBatch {
   __device__ __forceinline__ void decode(Shared& to) const {
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
-      const int at = int(threadIdx.x) + 128 * i;
+      const int at = thread_of_scan() + 128 * i;
       reinterpret_cast<float*>(to.queries)[at] = Query::decode(q[i]);
       reinterpret_cast<float*>(to.keys)[at] = Format::decode(k[i]);
       if constexpr (by_channel) reinterpret_cast<float*>(to.decays)[at] = decay_factor(Gate::decode(g[i]));
     }
     if constexpr (by_token)
-      if (int(threadIdx.x) < steps) to.token_decays[threadIdx.x] = decay_factor(Gate::decode(g[0]));
+      if (thread_of_scan() < steps) to.token_decays[thread_of_scan()] = decay_factor(Gate::decode(g[0]));
 #pragma unroll
     for (int i = 0; i < values; ++i)
-      reinterpret_cast<float*>(to.values)[int(threadIdx.x) + 128 * i] = Format::decode(v[i]);
+      reinterpret_cast<float*>(to.values)[thread_of_scan() + 128 * i] = Format::decode(v[i]);
   }
 };
 
@@ -159,7 +158,7 @@ __device__ __forceinline__ void sum_and_spread(float (&x)[size], int part) {
 
 //   q, k [token, H, K]; v, o [token, H, V]; gates as Gate says; u [H, K] where exclusive, else null
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
-// Grid (x): N H ceil(V/32), 128 threads; K <= channels. final_state may be null.
+// Grid (x): N H ceil(V/32), 256 threads; K <= channels. final_state may be null.
 template <class Format, class Gate, int channels, bool exclusive, class Query = Format>
 __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const typename Format::Bits* k,
                                           const typename Format::Bits* v, const typename Gate::Bits* gates,
@@ -168,7 +167,8 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
                                           float scale, int heads, int K, int V) {
   using Batch = RecurrentBatch<Format, Gate, channels, Query>;
   using State = RecurrentState<Format, Gate, channels, exclusive, Query>;
-  __shared__ __align__(16) typename Batch::Shared batch;
+  constexpr int at_once = places_for_tokens<channels>;
+  __shared__ __align__(16) typename Batch::Shared batches[at_once];
 
   const int part = int(threadIdx.x) % 32 / 2, quad = int(threadIdx.x) / 32 * 2 + int(threadIdx.x) % 2;
   const int value_blocks = (V + Batch::columns - 1) / Batch::columns;
@@ -207,12 +207,7 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
   const auto store = [&](i64 t, float sum) {
     if (own_value < V) to[t * heads * V] = Format::encode(sum * scale);
   };
-  Batch next;
-  next.load(in, 0);
-  for (i64 begin = 0; begin < tokens; begin += Batch::steps) {
-    next.decode(batch);
-    __syncthreads();
-    next.load(in, begin + Batch::steps);
+  const auto compute = [&](const typename Batch::Shared& batch, i64 begin) {
     const int count = int(min(i64(Batch::steps), tokens - begin));
     int step = 0;
 #pragma unroll 1
@@ -230,8 +225,22 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
       sum_and_spread<4>(sum, part);
       if (own_step == 0) store(begin + step, sum[0]);
     }
+  };
+
+  const bool computes = computes_in_scan();
+  Batch next;
+  if (!computes) next.load(in, 0), next.decode(batches[0]), next.load(in, Batch::steps);
+#pragma unroll 1
+  for (i64 begin = 0; begin < tokens; begin += Batch::steps) {
+    const int which = int(begin / Batch::steps);
     __syncthreads();
+    if (computes) compute(batches[which % at_once], begin);
+    if constexpr (at_once == 1) __syncthreads();
+    if (computes) continue;
+    next.decode(batches[(which + 1) % at_once]);
+    next.load(in, begin + 2 * Batch::steps);
   }
+  if (!computes) return;
 #pragma unroll
   for (int i = 0; i < State::held * 4; ++i) {
     const int key = part + 16 * (i >> 2), value = value_begin + 4 * quad + (i & 3);

@@ -4,7 +4,7 @@
 #pragma once
 #include "decay.cuh"
 #include "format.cuh"
-#include "scan_layout.h"
+#include "scan_roles.cuh"
 
 constexpr int segment = assay::device::segment_tokens;
 constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
@@ -114,8 +114,8 @@ __device__ __forceinline__ float sum_over_lanes(float (&x)[segment], int lane) {
 
 // Eight tokens x `width` channels on their way from a tensor [token, head, channels] to shared memory: read
 // into registers ahead of time, as bits, so that nothing waits for them before they are written. Tokens and
-// channels that are not there are `missing`, a zero.
-template <class Format, int width>
+// channels that are not there are `missing`, a zero. `attended`: of a block with warps that load.
+template <class Format, int width, bool attended = false>
 struct Slab {
   static constexpr int count = (segment * width + 127) / 128;
   typename Format::Bits x[count];
@@ -124,7 +124,7 @@ struct Slab {
   __device__ __forceinline__ void read(const typename Format::Bits* from, i64 stride, int tokens,
                                        int channels, typename Format::Bits missing = 0) {
     constexpr int across = width > 128 ? width / 128 : 1, down = width > 128 ? 1 : 128 / width;
-    const int first = int(threadIdx.x) / width, column = int(threadIdx.x) % width;
+    const int first = thread() / width, column = thread() % width;
     const typename Format::Bits* at = from + first * stride + column;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -137,14 +137,14 @@ struct Slab {
   __device__ __forceinline__ void write(float (*to)[width]) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const int at = int(threadIdx.x) + 128 * i;
+      const int at = thread() + 128 * i;
       if (at < segment * width) reinterpret_cast<float*>(to)[at] = Format::decode(x[i]);
     }
   }
   __device__ __forceinline__ void write_scaled(float (*to)[width], float scale) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const int at = int(threadIdx.x) + 128 * i;
+      const int at = thread() + 128 * i;
       if (at < segment * width) reinterpret_cast<float*>(to)[at] = Format::decode(x[i]) * scale;
     }
   }
@@ -152,17 +152,17 @@ struct Slab {
   __device__ __forceinline__ void write_decays(float (*to)[width]) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const int at = int(threadIdx.x) + 128 * i;
+      const int at = thread() + 128 * i;
       if (at < segment * width)
         reinterpret_cast<float*>(to)[at] = decay_factor(Format::decode(x[i]) * log2_e);
     }
   }
-};
 
-// Segments that scans have in shared memory: one is written while slow warps still read the other; where
-// rows are too long for two, all warps wait.
-template <int capacity>
-constexpr int segments_at_once = capacity > 128 ? 1 : 2;
+ private:
+  static __device__ __forceinline__ int thread() {
+    return attended ? thread_of_scan() : int(threadIdx.x);
+  }
+};
 
 // Blocks of so many rows, a power of two, that the channels are dealt to.
 __device__ __forceinline__ int blocks_of(int channels, int rows) {
@@ -182,8 +182,8 @@ __device__ __forceinline__ int live_segments_of(i64 tokens) {
   return blocks_of(int(min(i64(chunk), tokens)), segment);
 }
 
-// One row's S at the start of each segment of a chunk but the first, in shared memory that only the lane
-// itself reads.
+// One row's S at the start of segments of a chunk (index from 1), in shared memory that only the lane itself
+// reads.
 template <int per_lane>
 struct KeptStates {
   float (*at)[per_lane][128];

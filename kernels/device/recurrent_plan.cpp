@@ -15,7 +15,7 @@ void add_recurrent(Program& plan, const RecurrentKernel& kernel, const ResolvedC
   Launch launch{.module = kernel.module.name,
                 .function = fmt::format("{}{}", kernel.function, device::capacity_for(s.K))};
   launch.grid = grid_of(s.N * s.H * device::blocks_of(s.V, device::scan_columns), kernel.name);
-  launch.block = {device::scan_threads, 1, 1};
+  launch.block = {device::attended_threads, 1, 1};
   std::vector<Argument> bonus;
   if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
   launch.arguments = joined(

@@ -9,9 +9,10 @@
 namespace assay::device {
 
 inline constexpr int scan_threads = block_threads;
-inline constexpr int scan_columns = 32;   ///< value channels of a block in recurrent.cuh
-inline constexpr int segment_tokens = 8;  ///< that recurrent_lanes.cuh computes at once
-inline constexpr int kept_tokens = 64;    ///< between states that are kept, from each sequence's start
+inline constexpr int attended_threads = 2 * scan_threads;  ///< with as many that load tokens for these
+inline constexpr int scan_columns = 32;                    ///< value channels of a block in recurrent.cuh
+inline constexpr int segment_tokens = 8;                   ///< that recurrent_lanes.cuh computes at once
+inline constexpr int kept_tokens = 64;  ///< between states that are kept, from each sequence's start
 
 /// Of the function that serves so many channels: the smallest that is enough.
 HOST_DEVICE constexpr int capacity_for(long long channels) {

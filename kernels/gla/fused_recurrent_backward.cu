@@ -10,10 +10,10 @@
 //   states, adjoints: workspaces [chunk][H][K][width] fp32, S at each chunk's start, G at its end
 //   sequences [N][3]: first token, tokens, first chunk; chunks [chunk][2]: first token, tokens
 // *_C holds C columns per row of the state: keys 128 / (C / 8) rows per block, scans four times as many (C =
-// 16: both 16). Grids (x), 128 threads:
-//   scans  the first query_blocks = N H ceil(K/rows) blocks are those of the queries, V <= C; the others, N H
-//          ceil(V/rows), those of the values, K <= C; either may be none
-//   keys   chunks H ceil(K/rows), V <= C = width
+// 16: both 16). Grids (x):
+//   scans  256 threads; the first query_blocks = N H ceil(K/rows) blocks are those of the queries, V <= C;
+//          the others, N H ceil(V/rows), those of the values, K <= C; either may be none
+//   keys   128 threads; chunks H ceil(K/rows), V <= C = width
 #include "../channel/recurrent_keys.cuh"
 #include "../channel/recurrent_values.cuh"
 
@@ -21,11 +21,13 @@ using Element = ELEMENT;
 using Decay = GATE;
 
 #define RECURRENT_KERNELS(capacity)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128, 1) gla_fused_recurrent_scans_##capacity(                \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,         \
-      const Element::Bits* d_o, const float* initial_state, const float* dfinal_state, Element::Bits* dq,   \
-      float* states, Element::Bits* dv, float* adjoints, float* dinitial_state, const i64* sequences,       \
-      float scale, int heads, int key_channels, int value_channels, int width, int query_blocks) {          \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(capacity))                               \
+      gla_fused_recurrent_scans_##capacity(                                                                 \
+          const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,     \
+          const Element::Bits* d_o, const float* initial_state, const float* dfinal_state,                  \
+          Element::Bits* dq, float* states, Element::Bits* dv, float* adjoints, float* dinitial_state,      \
+          const i64* sequences, float scale, int heads, int key_channels, int value_channels, int width,    \
+          int query_blocks) {                                                                               \
     const int block = int(blockIdx.x);                                                                      \
     if (block < query_blocks)                                                                               \
       queries<Element, Decay, capacity, false>(k, v, g, nullptr, d_o, initial_state, dq, states, sequences, \
@@ -35,7 +37,7 @@ using Decay = GATE;
                                               dinitial_state, sequences, scale, heads, key_channels,        \
                                               value_channels, width, block - query_blocks);                 \
   }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity))                               \
+  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity, false))                        \
       gla_fused_recurrent_keys_##capacity(                                                                  \
           const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,     \
           const Element::Bits* d_o, const float* states, const float* adjoints, Element::Bits* dk,          \

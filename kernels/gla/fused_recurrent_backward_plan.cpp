@@ -33,7 +33,7 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
   const int64_t query_blocks = s.N * s.H * values.scan_blocks(s.K),
                 value_blocks = s.N * s.H * keys.scan_blocks(s.V);
   const auto scan = [&](const device::Capacity& capacity, int64_t of_queries, int64_t of_values) {
-    gated::add_launch(
+    Launch& launch = gated::add_launch(
         plan, kernel.module.name, fmt::format("{}scans_{}", kernel.function, capacity.columns),
         of_queries + of_values,
         joined({{q, k, v, g},
@@ -41,6 +41,7 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
                 {d_o, input("initial_state"), input("dfinal_state"), gradient(kernel.query), states,
                  gradient("v"), adjoints, gradient("initial_state"), sequences, scale, heads, K, V,
                  static_cast<int32_t>(values.columns), static_cast<int32_t>(of_queries)}}));
+    launch.block[0] = device::attended_threads;
   };
   if (values.columns == keys.columns) {
     scan(values, query_blocks, value_blocks);

@@ -11,8 +11,8 @@
 //   s, g [token, H, M]; c, d, o [token, H, C']; x, w [token, H, M] fp32; states [N, H, M, C'] fp32
 //   kept: [chunk][H][M][C], the states at the start of every 64 tokens, or null
 //   sequences [N][3]: first token, tokens, first chunk of 64 tokens
-// Grids (x): readout N H ceil(M/rows), rows = 512 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32); softmax
-// ceil(rows/4); transpose ceil(count/128); 128 threads.
+// Grids (x): readout N H ceil(M/rows), rows = 512 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32), both
+// 256 threads; softmax ceil(rows/4); transpose ceil(count/128), both 128 threads.
 #include "../channel/recurrent_queries.cuh"
 #include "../device/recurrent.cuh"
 #include "slots.cuh"
@@ -30,20 +30,21 @@ extern "C" __global__ void __launch_bounds__(128) gsa_softmax(const float* y, fl
 }
 
 #define READOUT_KERNEL(capacity)                                                                           \
-  extern "C" __global__ void __launch_bounds__(128) gsa_readout_##capacity(                                \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(capacity)) gsa_readout_##capacity(      \
       const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g, const Element::Bits* d,        \
       const float* initial_state, float* x, float* kept, float* final_state, const i64* sequences,         \
       float scale, int heads, int slots, int channels) {                                                   \
     queries<Element, Decay, capacity, false, Fp32>(s, c, g, nullptr, d, initial_state, x, kept, sequences, \
                                                    scale, heads, slots, channels, final_state);            \
   }
-#define RECURRENT_KERNEL(capacity)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) gsa_fused_recurrent_##capacity(                        \
-      const float* w, const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,                \
-      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale, \
-      int heads, int slots, int channels) {                                                                \
-    recurrent<Element, ChannelGate<Decay>, capacity, false, Fp32>(                                         \
-        w, s, c, g, nullptr, initial_state, o, final_state, sequences, scale, heads, slots, channels);     \
+#define RECURRENT_KERNEL(capacity)                                                                       \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(capacity))                            \
+      gsa_fused_recurrent_##capacity(const float* w, const Element::Bits* s, const Element::Bits* c,     \
+                                     const Decay::Bits* g, const float* initial_state, Element::Bits* o, \
+                                     float* final_state, const i64* sequences, float scale, int heads,   \
+                                     int slots, int channels) {                                          \
+    recurrent<Element, ChannelGate<Decay>, capacity, false, Fp32>(                                       \
+        w, s, c, g, nullptr, initial_state, o, final_state, sequences, scale, heads, slots, channels);   \
   }
 
 FOR_EACH_CAPACITY(READOUT_KERNEL)

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(128)
 #include "add_passes.cuh"
 
 #define VALUES_KERNEL(capacity)                                                                             \
-  extern "C" __global__ void __launch_bounds__(128) gsa_values_##capacity(                                  \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(capacity)) gsa_values_##capacity(        \
       const float* w, const Element::Bits* s, const Decay::Bits* g, const Element::Bits* d,                 \
       const float* dfinal_state, Element::Bits* dc, float* adjoints, float* dinitial_state,                 \
       const i64* sequences, float scale, int heads, int slots, int channels, int width) {                   \
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(128)
                                                   width);                                                   \
   }
 #define KEYS_KERNEL(capacity)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity)) gsa_keys_##capacity(           \
+  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity, false)) gsa_keys_##capacity(    \
       const float* w, const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,                  \
       const Element::Bits* d, const float* kept, const float* adjoints, float* ds, float* dg,                \
       const i64* chunks, float scale, int heads, int slots, int channels) {                                  \

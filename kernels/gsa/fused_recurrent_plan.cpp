@@ -57,15 +57,18 @@ class RecurrentPass {
   void scan(bool backward, const char* function, const Capacity& capacity, int64_t blocks,
             std::vector<Argument> arguments, const std::vector<Argument>& last = {}) {
     arguments.push_back(PointerArgument{"sequences", 0});
-    add(backward, function, capacity, to_.sizes().N * to_.sizes().H * blocks, std::move(arguments), last);
+    add(backward, function, capacity, to_.sizes().N * to_.sizes().H * blocks, std::move(arguments), last,
+        device::attended_threads);
   }
   void add(bool backward, const char* function, const Capacity& capacity, int64_t blocks,
-           std::vector<Argument> arguments, const std::vector<Argument>& last = {}) {
+           std::vector<Argument> arguments, const std::vector<Argument>& last = {},
+           uint32_t threads = device::scan_threads) {
     const Sizes& s = to_.sizes();
     arguments.push_back(pass_.scale);
     for (const int64_t size : {s.H, s.M, pass_.channels}) arguments.push_back(static_cast<int32_t>(size));
     arguments.insert(arguments.end(), last.begin(), last.end());
-    to_.add(backward, fmt::format("{}_{}", function, capacity.columns), blocks, std::move(arguments));
+    to_.add(backward, fmt::format("{}_{}", function, capacity.columns), blocks, std::move(arguments), 0, 1,
+            threads);
   }
 
   SlotLaunches& to_;

@@ -109,22 +109,24 @@ void SlotLaunches::finish() {
 }
 
 void SlotLaunches::launch(const std::string& module_name, const std::string& function, int64_t blocks,
-                          std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times) {
+                          std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times,
+                          uint32_t block_threads) {
   if (blocks == 0) return;
   Launch launch{.module = gated::module_of(plan_, module_name), .function = function};
   launch.grid = gated::grid_of(blocks, plan_.name);
   launch.grid[1] = times;
-  launch.block = {threads, 1, 1};
+  launch.block = {block_threads, 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.arguments = std::move(arguments);
   plan_.launches.push_back(std::move(launch));
 }
 
 void SlotLaunches::add(bool backward, const std::string& function, int64_t blocks,
-                       std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times) {
+                       std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times,
+                       uint32_t block_threads) {
   launch(fmt::format("gsa/{}{}.{}.{}", mode_, backward ? "_backward" : "", format(case_.dtype).name,
                      format(case_.gate_dtype).name),
-         function, blocks, std::move(arguments), shared_bytes, times);
+         function, blocks, std::move(arguments), shared_bytes, times, block_threads);
 }
 
 void SlotLaunches::add_own(const std::string& function, int64_t count, std::vector<Argument> arguments) {

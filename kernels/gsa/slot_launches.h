@@ -52,9 +52,9 @@ class SlotLaunches {
   PointerArgument slots(const std::string& name, int64_t bytes_each = 4) {
     return workspace(name, rows() * s_.M * bytes_each);
   }
-  /// A launch of 128 threads, of `times` as many blocks (y); none where there are no blocks.
+  /// A launch, of `times` as many blocks (y); none where there are no blocks.
   void add(bool backward, const std::string& function, int64_t blocks, std::vector<Argument> arguments,
-           uint32_t shared_bytes = 0, uint32_t times = 1);
+           uint32_t shared_bytes = 0, uint32_t times = 1, uint32_t block_threads = threads);
 
   /// Adds the launch that makes it: states [N, H, K, M] as [N, H, M, K]; null where `from` is null.
   PointerArgument transposed(const PointerArgument& from, const std::string& to);
@@ -74,7 +74,8 @@ class SlotLaunches {
  private:
   int64_t rows() const { return s_.B * s_.T * s_.H; }
   void launch(const std::string& module, const std::string& function, int64_t blocks,
-              std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times = 1);
+              std::vector<Argument> arguments, uint32_t shared_bytes, uint32_t times = 1,
+              uint32_t block_threads = threads);
   void add_own(const std::string& function, int64_t count, std::vector<Argument> arguments);
   /// True where this tensor of the case's format is fp32 for the passes alone.
   bool is_copied(const std::string& name) const;

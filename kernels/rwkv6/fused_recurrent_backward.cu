@@ -14,12 +14,13 @@ using Element = ELEMENT;
 using Decay = GATE;
 
 #define RECURRENT_KERNELS(capacity)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128, 1) rwkv6_fused_recurrent_scans_##capacity(              \
-      const Element::Bits* r, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w,         \
-      const Element::Bits* u, const Element::Bits* d_o, const float* initial_state,                         \
-      const float* dfinal_state, Element::Bits* dr, float* states, Element::Bits* dv, float* adjoints,      \
-      float* dinitial_state, const i64* sequences, float scale, int heads, int key_channels,                \
-      int value_channels, int width, int query_blocks) {                                                    \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(capacity))                               \
+      rwkv6_fused_recurrent_scans_##capacity(                                                               \
+          const Element::Bits* r, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w,     \
+          const Element::Bits* u, const Element::Bits* d_o, const float* initial_state,                     \
+          const float* dfinal_state, Element::Bits* dr, float* states, Element::Bits* dv, float* adjoints,  \
+          float* dinitial_state, const i64* sequences, float scale, int heads, int key_channels,            \
+          int value_channels, int width, int query_blocks) {                                                \
     const int block = int(blockIdx.x);                                                                      \
     if (block < query_blocks)                                                                               \
       queries<Element, Decay, capacity, true>(k, v, w, u, d_o, initial_state, dr, states, sequences, scale, \
@@ -29,7 +30,7 @@ using Decay = GATE;
                                              sequences, scale, heads, key_channels, value_channels, width,  \
                                              block - query_blocks);                                         \
   }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity))                               \
+  extern "C" __global__ void __launch_bounds__(128, blocks_of_keys(capacity, true))                         \
       rwkv6_fused_recurrent_keys_##capacity(                                                                \
           const Element::Bits* r, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w,     \
           const Element::Bits* u, const Element::Bits* d_o, const float* states, const float* adjoints,     \

@@ -4,19 +4,20 @@
 //   q, k [token, H, K]; v, o [token, H, V]
 //   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
-// Grid (x): N H ceil(V/32), 128 threads. simple_gla_fused_recurrent_C serves K <= C.
+// Grid (x): N H ceil(V/32), 256 threads. simple_gla_fused_recurrent_C serves K <= C.
 #include "../device/recurrent.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define RECURRENT_KERNEL(channels)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) simple_gla_fused_recurrent_##channels(                 \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* gates,    \
-      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale, \
-      int heads, int key_channels, int value_channels) {                                                   \
-    recurrent<Element, Decay, channels, false>(q, k, v, gates, nullptr, initial_state, o, final_state,     \
-                                               sequences, scale, heads, key_channels, value_channels);     \
+#define RECURRENT_KERNEL(channels)                                                                          \
+  extern "C" __global__ void __launch_bounds__(256, blocks_of_scan(channels))                               \
+      simple_gla_fused_recurrent_##channels(                                                                \
+          const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* gates, \
+          const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences,           \
+          float scale, int heads, int key_channels, int value_channels) {                                   \
+    recurrent<Element, Decay, channels, false>(q, k, v, gates, nullptr, initial_state, o, final_state,      \
+                                               sequences, scale, heads, key_channels, value_channels);      \
   }
 
 FOR_EACH_CAPACITY(RECURRENT_KERNEL)
