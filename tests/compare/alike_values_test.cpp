@@ -74,9 +74,15 @@ TEST(AlikeValues, SharesAreThoseOfTheirCounts) {
       Counted of_part;
       values.begin_part();
       EXPECT_EQ(values.of_part().collision, 0);
-      for (const double x : drawn(Dtype::bf16, 500 << (group + part)))
-        values.add(f, x, ulp(Dtype::bf16, x)), of_part.add(x), of_all.add(x);
-      values.add(f, 0, ulp(Dtype::bf16, 0));  // is stored as it is
+      std::vector<double> run, spacing;
+      for (const double x : drawn(Dtype::bf16, 500 << (group + part))) {
+        run.push_back(x), of_part.add(x), of_all.add(x);
+        if (run.size() % 7 == 0) run.push_back(0);  // is stored as it is
+      }
+      for (const double x : run) spacing.push_back(ulp(Dtype::bf16, x));
+      const size_t first = run.size() / 3;
+      values.add(f, std::span(run).first(first), spacing.data());
+      values.add(f, std::span(run).subspan(first), spacing.data() + first);
       of_part.expect_equal(values.of_part());
     }
     all.add(values);
@@ -89,8 +95,9 @@ TEST(AlikeValues, RoundingsOfOneKindMoveADirectionTogether) {
   const Format& f = format(Dtype::bf16);
   const double spacing = ulp(Dtype::bf16, 1);
   KindsAlong one, other;
-  one.add(f, 1, spacing, 3, 2), one.add(f, -1, spacing, 1, 5);  // of opposite signs: 3 - 1
-  other.add(f, 1, spacing, 4, 1), other.add(f, 1.5, spacing, 7, 3), other.add(f, 1.25, spacing, 0, 9);
+  const auto add = [&](KindsAlong& to, std::vector<KindsAlong::Rounding> roundings) { to.add(f, roundings); };
+  add(one, {{1, spacing, 3, 2}, {-1, spacing, 1, 5}});  // of opposite signs: 3 - 1
+  add(other, {{1, spacing, 4, 1}, {1.5, spacing, 7, 3}, {1.25, spacing, 0, 9}});
   one.add(other);
   EXPECT_EQ(one.variance(), 36.0 * 5 + 49.0 * 3);
 }

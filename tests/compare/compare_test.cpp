@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
+#include <tuple>
 
 namespace assay {
 namespace {
@@ -116,6 +118,63 @@ TEST(Compare, EveryElementIsFoldedAtItsPlaceAlongEveryAxis) {
       EXPECT_EQ(f.max_ratio, expected) << f.axis << " of " << columns;
     }
   }
+}
+
+/// With bounds, radii, companions and errors of many sizes; `faults` of them anything else.
+std::pair<ReferenceOutput, Tensor> drawn(Dtype dtype, std::vector<Axis> axes, int faults, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto size = [&](int least, int most) {
+    return std::ldexp(std::uniform_real_distribution<double>(1, 2)(random),
+                      std::uniform_int_distribution<int>(least, most)(random));
+  };
+  ReferenceOutput r = ones(std::move(axes));
+  r.roundoff = unit_roundoff(dtype), r.underflow.resize(r.mid.size());
+  Tensor got = like(r, dtype);
+  for (size_t i = 0; i < r.mid.size(); ++i) {
+    const bool exact = random() % 9 == 0;
+    r.mid[i] = random() % 50 == 0 ? 0 : size(-6, 3) * (random() % 2 ? 1 : -1);
+    got.set(static_cast<int64_t>(i), r.mid[i] * (1 + (exact ? 0 : size(-14, -5))));
+    if (exact) r.mid[i] = got.value(static_cast<int64_t>(i));
+    r.bound[i] = exact && random() % 2
+                     ? 0
+                     : 16 * std::fabs(got.value(static_cast<int64_t>(i)) - r.mid[i]) + size(-20, -3);
+    r.rad[i] = r.bound[i] * (exact ? 0 : size(-40, -12));
+    r.companion[i] = random() % 20 == 0 ? 0 : size(-4, 4), r.underflow[i] = random() % 3 ? size(-60, -10) : 0;
+  }
+  const double odd[] = {HUGE_VAL, NAN, 0, -1, 1e300, 0x1p-1074};
+  for (int f = 0; f < faults; ++f) {
+    const size_t i = random() % r.mid.size();
+    std::vector<double>* const of[] = {&r.mid, &r.rad, &r.bound, &r.companion, &r.underflow};
+    const size_t which = random() % 7;
+    if (which < 5)
+      (*of[which])[i] = odd[random() % 6];
+    else if (which < 6)
+      r.rad[i] = r.bound[i] / 4;  // too wide to decide
+    else
+      got.set(static_cast<int64_t>(i), odd[random() % 6]);
+  }
+  return {r, got};
+}
+
+TEST(Compare, ManyAtOnceAreJudgedAsOneByOne) {
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
+    for (const int faults : {0, 40, 400}) {
+      const auto [r, got] = drawn(dtype, {{"B", 1}, {"T", 97}, {"V", 34}}, faults, 17u + faults);
+      const std::vector<uint8_t> all(r.mid.size(), 1);  // whoever asks for some is given them one by one
+      const OutputComparison at_once = compare_output(got, r), one_by_one = compare_output(got, r, &all);
+      const auto counted = [](const OutputComparison& c) {
+        return std::tuple(c.elements, c.ok, c.violation, c.nonfinite, c.wrong_class, c.undecided,
+                          c.worst.flat, c.max_ratio, c.max_tightness, c.max_relative_bound, c.max_enclosure,
+                          c.histogram);
+      };
+      EXPECT_EQ(counted(at_once), counted(one_by_one)) << format(dtype).name << ", " << faults;
+      EXPECT_EQ(at_once.verdicts, one_by_one.verdicts);
+      for (const FoldedField& f : at_once.fields)
+        EXPECT_EQ(f.max_ratio, field(one_by_one, f.axis).max_ratio) << f.axis;
+      EXPECT_EQ(at_once.ok<at_once.elements, faults> 0);
+      EXPECT_GT(at_once.max_tightness, 0);
+      EXPECT_GT(at_once.max_relative_bound, 0);
+    }
 }
 
 TEST(Compare, AWrongClassIsWorseThanAnyRatioAndTheFirstOneIsShown) {

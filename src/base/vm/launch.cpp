@@ -400,12 +400,22 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
   return context_;
 }
 
+namespace {
+
+/// std::byte is no integer to std::equal, which then goes byte by byte.
+bool has_same_bytes(const Tensor& a, const Tensor& b) {
+  return a.data.size() == b.data.size() &&
+         (a.data.empty() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0);
+}
+
+}  // namespace
+
 TensorMap PreparedProgram::changed(const TensorMap& inputs) const {
   TensorMap changed;
   for (const Buffer& buffer : buffers_) {
     if (buffer.use != Buffer::Use::in || buffer.layout || is_shared(buffers_, buffer)) continue;
-    const Tensor& now = tensors_.at(buffer.name);
-    if (now.is_held() && now.data != inputs.at(buffer.name).data) changed.emplace(buffer.name, now);
+    const Tensor &now = tensors_.at(buffer.name), &given = inputs.at(buffer.name);
+    if (now.is_held() && !has_same_bytes(now, given)) changed.emplace(buffer.name, now);
   }
   return changed;
 }

@@ -25,12 +25,33 @@ void AlikeValues::begin_part() {
   ++part_, here_ = squares_ = most_ = 0;
 }
 
-void AlikeValues::add(const Format& f, double x, double spacing) {
-  if (x == 0) return;
-  Count& count = counts_.at(kind_of(f, x, spacing));
-  if (count.part != part_) count.part = part_, count.here = 0;
-  squares_ += 2 * count.here + 1, most_ = std::max(most_, ++count.here);
-  ++count.all, ++all_, ++here_;
+namespace {
+
+constexpr size_t kKindsAtOnce = 64;
+
+/// visit(i) for each of the run's `kinds`, in their order, once what it reaches is near.
+template <typename Entry, typename Visit>
+void each_near(const ByKind<Entry>& table, std::span<const uint64_t> kinds, const Visit& visit) {
+  for (const uint64_t kind : kinds) table.near_place(kind);
+  for (const uint64_t kind : kinds) table.near_entry(kind);
+  for (size_t i = 0; i < kinds.size(); ++i) visit(i);
+}
+
+}  // namespace
+
+void AlikeValues::add(const Format& f, std::span<const double> x, const double* spacing) {
+  for (size_t first = 0; first < x.size(); first += kKindsAtOnce) {
+    uint64_t kinds[kKindsAtOnce];
+    size_t count = 0;
+    for (size_t i = first, end = std::min(first + kKindsAtOnce, x.size()); i < end; ++i)
+      if (x[i] != 0) kinds[count++] = kind_of(f, x[i], spacing[i]);
+    each_near(counts_, {kinds, count}, [&](size_t i) {
+      Count& of_kind = counts_.at(kinds[i]);
+      if (of_kind.part != part_) of_kind.part = part_, of_kind.here = 0;
+      squares_ += 2 * of_kind.here + 1, most_ = std::max(most_, ++of_kind.here);
+      ++of_kind.all, ++all_, ++here_;
+    });
+  }
 }
 
 void AlikeValues::add(const AlikeValues& o) {
@@ -58,10 +79,19 @@ Shares AlikeValues::of_all() const {
   return shares_of(squares, most, static_cast<double>(all_));
 }
 
-void KindsAlong::add(const Format& f, double x, double spacing, double along, double variance) {
-  if (along == 0) return;
-  Sum& sum = sums_.at(kind_of(f, x, spacing));
-  sum.along += std::copysign(along, along * x), sum.variance = std::fmax(sum.variance, variance);
+void KindsAlong::add(const Format& f, std::span<const Rounding> roundings) {
+  for (size_t first = 0; first < roundings.size(); first += kKindsAtOnce) {
+    uint64_t kinds[kKindsAtOnce];
+    const Rounding* of[kKindsAtOnce];
+    size_t count = 0;
+    for (const Rounding& r : roundings.subspan(first, std::min(kKindsAtOnce, roundings.size() - first)))
+      if (r.along != 0) of[count] = &r, kinds[count++] = kind_of(f, r.x, r.spacing);
+    each_near(sums_, {kinds, count}, [&](size_t i) {
+      const Rounding& r = *of[i];
+      Sum& sum = sums_.at(kinds[i]);
+      sum.along += std::copysign(r.along, r.along * r.x), sum.variance = std::fmax(sum.variance, r.variance);
+    });
+  }
 }
 
 void KindsAlong::add(const KindsAlong& o) {

@@ -1,6 +1,7 @@
 // Values that are rounded alike: nearer to each other than a sixteenth of their format's spacing.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "src/base/numerics/format.h"
@@ -21,13 +22,24 @@ class ByKind {
       kinds_.push_back(kind), entries_.emplace_back(), place = static_cast<uint32_t>(kinds_.size());
     return entries_[place - 1];
   }
+  /// Brings what at() reads first nearer, then what it reads behind that: a table of many kinds is larger than
+  /// what is near.
+  void near_place(uint64_t kind) const {
+    if (!places_.empty()) __builtin_prefetch(&places_[first_of(kind)]);
+  }
+  void near_entry(uint64_t kind) const {
+    if (places_.empty()) return;
+    const uint32_t place = places_[first_of(kind)];
+    if (place != 0) __builtin_prefetch(&kinds_[place - 1]), __builtin_prefetch(&entries_[place - 1], 1);
+  }
   const std::vector<uint64_t>& kinds() const { return kinds_; }
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
+  size_t first_of(uint64_t kind) const { return (kind * 0x9e3779b97f4a7c15) >> 32 & (places_.size() - 1); }
   uint32_t& place_of(uint64_t kind) {
     const size_t mask = places_.size() - 1;
-    size_t i = (kind * 0x9e3779b97f4a7c15) >> 32 & mask;
+    size_t i = first_of(kind);
     while (places_[i] != 0 && kinds_[places_[i] - 1] != kind) i = (i + 1) & mask;
     return places_[i];
   }
@@ -52,7 +64,8 @@ struct Shares {
 class AlikeValues {
  public:
   void begin_part();
-  void add(const Format&, double x, double spacing);
+  /// Each with the spacing there.
+  void add(const Format&, std::span<const double> x, const double* spacing);
   void add(const AlikeValues&);
   Shares of_part() const;  ///< since the last part began
   Shares of_all() const;
@@ -70,8 +83,10 @@ class AlikeValues {
 /// What roundings of the same kind make of a direction: one source each.
 class KindsAlong {
  public:
-  /// `variance`: of storing x.
-  void add(const Format&, double x, double spacing, double along, double variance);
+  struct Rounding {
+    double x, spacing, along, variance;  ///< variance: of storing x
+  };
+  void add(const Format&, std::span<const Rounding>);
   void add(const KindsAlong&);
   double variance() const;
 

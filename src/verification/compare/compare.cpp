@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "reference/parallel.h"
+#include "reference/slices.h"
+#include "src/base/numerics/format_runs.h"
 #include "src/base/tensor/index_letter.h"
 #include "src/verification/compare/judge.h"
 
@@ -23,11 +26,8 @@ struct Fold {
   FoldedField field;
   bool of_last = false;  ///< axis
 
-  double& slot(int64_t flat) {
-    return field.max_ratio[static_cast<size_t>(flat / stride % size / divide % modulo)];
-  }
   void add(int64_t flat, double ratio) {
-    double& most = slot(flat);
+    double& most = field.max_ratio[static_cast<size_t>(flat / stride % size / divide % modulo)];
     most = std::max(most, ratio);
   }
 };
@@ -36,13 +36,20 @@ struct Fold {
 class Folds {
  public:
   Folds(std::vector<Fold> folds, int64_t width, int64_t first)
-      : folds_(std::move(folds)), width_(width), row_(first) {}
+      : folds_(std::move(folds)), width_(width), row_(first), columns_(static_cast<size_t>(width)) {}
 
-  void add(int64_t flat, double ratio) {
-    if (flat >= row_ + width_) end_row(), row_ = flat - flat % width_;
-    largest_ = std::max(largest_, ratio);
-    for (Fold& fold : folds_)
-      if (fold.of_last) fold.add(flat, ratio);
+  /// Of elements that follow each other.
+  void add(int64_t flat, const double* ratios, int64_t count) {
+    while (count > 0) {
+      if (flat >= row_ + width_) end_row(), row_ = flat - flat % width_;
+      const int64_t column = flat - row_, some = std::min(count, width_ - column);
+      double* const columns = columns_.data() + column;
+      for (int64_t i = 0; i < some; ++i) {
+        columns[i] = std::max(columns[i], ratios[i]);
+        largest_ = std::max(largest_, ratios[i]);
+      }
+      flat += some, ratios += some, count -= some;
+    }
   }
   void add(const Folds& o) {
     for (size_t f = 0; f < folds_.size(); ++f) {
@@ -62,12 +69,20 @@ class Folds {
       if (!fold.of_last && largest_ > 0) fold.add(row_, largest_);
     largest_ = 0;
   }
+  /// Behind the last row.
+  void end() {
+    end_row();
+    for (Fold& fold : folds_)
+      for (int64_t column = 0; fold.of_last && column < width_; ++column)
+        fold.add(column, columns_[static_cast<size_t>(column)]);
+  }
 
  private:
   std::vector<Fold> folds_;
   const int64_t width_;
   int64_t row_;  ///< its first element
   double largest_ = 0;
+  std::vector<double> columns_;  ///< of all rows the largest
 };
 
 std::vector<Fold> folds_of(const Tensor& tensor) {
@@ -101,16 +116,29 @@ struct Unrounded {
   double error, bound;
 };
 
-Unrounded before_rounding(Dtype dtype, double got, double mid, double error, double bound, double roundoff) {
-  if (dtype == Dtype::fp32 || roundoff == 0) return {error, bound};
-  const double without = (bound - roundoff * std::fabs(mid) - min_subnormal(dtype) / 2) / (1 + roundoff);
-  return {std::max(0.0, error - ulp(dtype, got) / 2), std::max(0.0, without)};
+/// Of an output: its format's smallest subnormal, and what it was declared to be rounded with; 0 where nothing
+/// is removed.
+struct Storing {
+  double subnormal = 0, roundoff = 0;
+
+  Storing(Dtype dtype, double declared)
+      : subnormal(min_subnormal(dtype)), roundoff(dtype == Dtype::fp32 ? 0 : declared) {}
+};
+
+/// `spacing`: of the format at the stored value.
+Unrounded before_rounding(const Storing& storing, double spacing, double mid, double error, double bound) {
+  const double roundoff = storing.roundoff;
+  if (roundoff == 0) return {error, bound};
+  const double without = (bound - roundoff * std::fabs(mid) - storing.subnormal / 2) / (1 + roundoff);
+  return {std::max(0.0, error - spacing / 2), std::max(0.0, without)};
 }
 
+/// By binades from 2^-59 on; the first but one has what is smaller and not 0.
 size_t histogram_bin(double ratio) {
   if (ratio == 0) return 0;
   if (std::isinf(ratio)) return 63;
-  return static_cast<size_t>(std::clamp(std::ilogb(ratio) + 60, 1, 63));
+  const int exponent = static_cast<int>(std::bit_cast<uint64_t>(ratio) >> 52) - 1023;
+  return static_cast<size_t>(std::clamp(exponent + 60, 1, 63));
 }
 
 /// Larger is worse: a wrong class before any ratio.
@@ -139,20 +167,20 @@ WorstElement describe(const Tensor& got, const ReferenceOutput& reference, int64
   return worst;
 }
 
-void count(OutputComparison& c, ElementVerdict verdict) {
+void count_verdict(OutputComparison& c, ElementVerdict verdict) {
   int64_t* const counters[] = {&c.ok, &c.violation, &c.nonfinite, &c.wrong_class, &c.undecided};
   ++*counters[static_cast<size_t>(verdict)];
 }
 
 /// Everything that is a maximum over the elements.
 void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t flat, double got,
-                const ElementJudgement& j, double roundoff) {
+                double spacing, const ElementJudgement& j, const Storing& storing) {
   c.max_ratio = std::max(c.max_ratio, j.ratio);
   ++c.histogram[histogram_bin(j.ratio)];
   const double bound = reference.bound[flat];
   if (!std::isfinite(j.error) || !std::isfinite(got) || !(bound > 0) || std::isinf(bound)) return;
   c.max_enclosure = std::max(c.max_enclosure, reference.rad[flat] / bound);
-  const Unrounded u = before_rounding(c.dtype, got, reference.mid[flat], j.error, bound, roundoff);
+  const Unrounded u = before_rounding(storing, spacing, reference.mid[flat], j.error, bound);
   if (u.bound > 0) c.max_tightness = std::max(c.max_tightness, u.error / u.bound);
   // The absolute part of the bound is left out; where it exceeds the companion the difference says nothing.
   const double companion = reference.companion[flat];
@@ -169,6 +197,14 @@ bool lacks_only_a_bound(double got, double within, const ReferenceOutput& refere
   return std::isinf(reference.bound[i]) && std::fabs(got - reference.mid[i]) + reference.rad[i] <= within;
 }
 
+/// Elements whose values are decoded together.
+constexpr int64_t kJudgedAtOnce = 256;
+
+void read(const Tensor& tensor, int64_t first, int64_t count, double* values) {
+  if (tensor.is_held()) return decode_run(tensor, first, count, values);
+  for (int64_t i = 0; i < count; ++i) values[i] = tensor.value(first + i);
+}
+
 /// Elements that follow each other, from the start of a row on: what is counted of them, and the worst.
 struct Piece {
   OutputComparison c;
@@ -179,30 +215,113 @@ struct Piece {
   /// Of the elements first .. end - 1.
   void judge_all(const Tensor& got, const ReferenceOutput& reference, const std::vector<uint8_t>* judged,
                  double within, int64_t first, int64_t end, ElementVerdict* verdicts);
+  /// Of `count` elements, whose verdicts are `ok` where it says so; false, and nothing is counted, where one is
+  /// not finite or not plainly within its bound.
+  bool take_plain(const ReferenceOutput& reference, int64_t first, int64_t count, const double* values,
+                  const double* spacings, const Storing& storing, double threshold);
   /// Those of a later piece.
   void add(const Piece&);
 };
 
 void Piece::judge_all(const Tensor& got, const ReferenceOutput& reference, const std::vector<uint8_t>* judged,
                       double within, int64_t first, int64_t end, ElementVerdict* verdicts) {
-  for (int64_t flat = first; flat < end; ++flat) {
-    if (judged && !(*judged)[static_cast<size_t>(flat)]) continue;
-    ++c.elements;
-    const double value = got.value(flat);
-    if (lacks_only_a_bound(value, within, reference, flat)) {
-      verdicts[flat] = ElementVerdict::ok;
-      ++c.ok, ++c.by_formula;
+  const Storing storing(got.dtype, reference.roundoff);
+  const double threshold = overflow_threshold(got.dtype);
+  alignas(16) double values[kJudgedAtOnce], spacings[kJudgedAtOnce];
+  for (int64_t run = first; run < end; run += kJudgedAtOnce) {
+    const int64_t count = std::min(kJudgedAtOnce, end - run);
+    read(got, run, count, values);
+    ulp_run(got.dtype, values, count, spacings);
+    if (!judged && take_plain(reference, run, count, values, spacings, storing, threshold)) {
+      std::fill_n(verdicts + run, count, ElementVerdict::ok);
       continue;
     }
-    const ElementJudgement j =
-        judge(got.dtype, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
-    verdicts[flat] = j.verdict;
-    count(c, j.verdict);
-    accumulate(c, reference, flat, value, j, reference.roundoff);
-    folds.add(flat, j.ratio);
-    if (badness(j) > worst) worst = badness(j), worst_flat = flat;
+    for (int64_t flat = run; flat < run + count; ++flat) {
+      if (judged && !(*judged)[static_cast<size_t>(flat)]) continue;
+      ++c.elements;
+      const double value = values[flat - run];
+      if (lacks_only_a_bound(value, within, reference, flat)) {
+        verdicts[flat] = ElementVerdict::ok;
+        ++c.ok, ++c.by_formula;
+        continue;
+      }
+      const ElementJudgement j =
+          judge_beside(threshold, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
+      verdicts[flat] = j.verdict;
+      count_verdict(c, j.verdict);
+      accumulate(c, reference, flat, value, spacings[flat - run], j, storing);
+      folds.add(flat, &j.ratio, 1);
+      if (badness(j) > worst) worst = badness(j), worst_flat = flat;
+    }
   }
-  folds.end_row();
+  folds.end();
+}
+
+namespace {
+
+// Two at once: vectors of the language, since comparisons of doubles keep compilers from making them.
+typedef double Two __attribute__((vector_size(16)));
+typedef int64_t TwoBits __attribute__((vector_size(16)));
+
+[[gnu::always_inline]] inline void take(Two& to, const double* from) {
+  std::memcpy(&to, from, sizeof to);
+}
+[[gnu::always_inline]] inline void raise(Two& most, const Two& x) {
+  most = most < x ? x : most;
+}
+double largest_of(const Two& x) {
+  return std::max(x[0], x[1]);
+}
+
+}  // namespace
+
+bool Piece::take_plain(const ReferenceOutput& reference, int64_t first, int64_t count, const double* values,
+                       const double* spacings, const Storing& storing, double threshold) {
+  if (count % 2 != 0) return false;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const auto size_of = [](const Two& x) { return (Two)((TwoBits)x & INT64_MAX); };
+  const auto where = [](const TwoBits& lanes, const Two& x) { return (Two)((TwoBits)x & lanes); };
+  alignas(16) double ratios[kJudgedAtOnce];
+  Two most{}, enclosure{}, tightness{}, relative{};
+  TwoBits plain = ~TwoBits{};
+  for (int64_t i = 0; i < count; i += 2) {
+    const size_t at = static_cast<size_t>(first + i);
+    Two got, spacing, mid, rad, bound, companion, absolute{};
+    take(got, values + i), take(spacing, spacings + i), take(mid, &reference.mid[at]);
+    take(rad, &reference.rad[at]), take(bound, &reference.bound[at]);
+    take(companion, &reference.companion[at]);
+    if (!reference.underflow.empty()) take(absolute, &reference.underflow[at]);
+    const Two error = size_of(got - mid), slack = error * 0x1p-52;
+    plain &= (size_of(got) <= kMost) & (size_of(mid) <= kMost) & (rad >= 0) & (bound >= 0) &
+             (bound <= kMost) & (rad <= kNarrowEnclosure * bound) & (error + slack + rad <= bound) &
+             ~(size_of(mid) - rad - bound >= threshold);
+    const Two ratio = where(error != 0, error / bound);
+    std::memcpy(ratios + i, &ratio, sizeof ratio);
+    raise(most, ratio);
+    raise(enclosure, where(bound > 0, rad / bound));
+    Two left = error, allowed = bound;
+    if (storing.roundoff != 0) {
+      left = error - spacing / 2;
+      allowed = (bound - storing.roundoff * size_of(mid) - storing.subnormal / 2) / (1 + storing.roundoff);
+      left = where(0 < left, left), allowed = where(0 < allowed, allowed);
+    }
+    raise(tightness, where((bound > 0) & (allowed > 0), left / allowed));
+    const Two beyond = allowed - (allowed < absolute ? allowed : absolute);
+    raise(relative, where((bound > 0) & (companion > absolute), beyond / companion));
+  }
+  if (!(plain[0] & plain[1])) return false;
+  c.elements += count, c.ok += count;
+  c.max_ratio = std::max(c.max_ratio, largest_of(most)),
+  c.max_enclosure = std::max(c.max_enclosure, largest_of(enclosure));
+  c.max_tightness = std::max(c.max_tightness, largest_of(tightness));
+  c.max_relative_bound = std::max(c.max_relative_bound, largest_of(relative));
+  for (int64_t i = 0; i < count; ++i) ++c.histogram[histogram_bin(ratios[i])];
+  folds.add(first, ratios, count);
+  if (largest_of(most) > worst) {
+    worst = largest_of(most);
+    worst_flat = first + (std::find(ratios, ratios + count, worst) - ratios);
+  }
+  return true;
 }
 
 void Piece::add(const Piece& o) {

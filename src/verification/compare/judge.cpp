@@ -7,13 +7,6 @@ namespace assay {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNarrow = 0x1p-10;  // enclosure against bound
-
-/// Smallest magnitude that rounds to infinity: half a unit beyond the largest finite number.
-double overflow_threshold(Dtype dtype) {
-  const Format& f = format(dtype);
-  return max_finite(dtype) + std::ldexp(1.0, f.max_exponent - f.precision);
-}
 
 ElementJudgement judge_finite(double got, double mid, double rad, double bound) {
   const double error = std::fabs(got - mid);
@@ -21,18 +14,26 @@ ElementJudgement judge_finite(double got, double mid, double rad, double bound) 
   // The subtraction rounds by at most 2^-53 of its result; 2^-52 covers that and the additions below.
   const double slack = error * 0x1p-52;
   if (error - slack - rad > bound) return {ElementVerdict::violation, error, ratio};
-  const bool narrow = rad <= kNarrow * bound;
+  const bool narrow = rad <= kNarrowEnclosure * bound;
   if (narrow && error + slack + rad <= bound) return {ElementVerdict::ok, error, ratio};
   return {ElementVerdict::undecided, error, ratio};
 }
 
 }  // namespace
 
+double overflow_threshold(Dtype dtype) {
+  const Format& f = format(dtype);
+  return max_finite(dtype) + std::ldexp(1.0, f.max_exponent - f.precision);
+}
+
 ElementJudgement judge(Dtype dtype, double got, double mid, double rad, double bound) {
+  return judge_beside(overflow_threshold(dtype), got, mid, rad, bound);
+}
+
+ElementJudgement judge_beside(double threshold, double got, double mid, double rad, double bound) {
   if (!std::isfinite(mid) || !(rad >= 0) || !(bound >= 0) || std::isinf(rad) || std::isinf(bound)) {
     return {ElementVerdict::undecided, kInfinity, kInfinity};
   }
-  const double threshold = overflow_threshold(dtype);
   const bool must_overflow = std::fabs(mid) - rad - bound >= threshold;
   if (std::isnan(got)) return {ElementVerdict::nonfinite, kInfinity, kInfinity};
   if (std::isinf(got)) {
@@ -41,7 +42,7 @@ ElementJudgement judge(Dtype dtype, double got, double mid, double rad, double b
     const bool reached = (got > 0 ? mid : -mid) + rad + bound >= threshold;
     if (!reached)
       return {must_overflow ? ElementVerdict::wrong_class : ElementVerdict::nonfinite, kInfinity, kInfinity};
-    if (must_overflow || rad <= kNarrow * bound) return {ElementVerdict::ok, 0, 0};
+    if (must_overflow || rad <= kNarrowEnclosure * bound) return {ElementVerdict::ok, 0, 0};
     return {ElementVerdict::undecided, kInfinity, kInfinity};
   }
   if (must_overflow) return {ElementVerdict::wrong_class, kInfinity, kInfinity};

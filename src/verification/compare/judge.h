@@ -14,6 +14,11 @@ struct ElementJudgement {
 /// A verdict `ok` needs a radius of at most 2^-10 of the bound (0 where the bound is 0), so that the
 /// enclosure decides nothing. An exact value that overflows the output's format asks for an infinity of its
 /// sign.
+inline constexpr double kNarrowEnclosure = 0x1p-10;
 ElementJudgement judge(Dtype dtype, double got, double mid, double rad, double bound);
+/// The same of a format whose overflow_threshold is given.
+ElementJudgement judge_beside(double threshold, double got, double mid, double rad, double bound);
+/// Smallest magnitude that rounds to infinity: half a unit beyond the largest finite number.
+double overflow_threshold(Dtype dtype);
 
 }  // namespace assay

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "reference/slices.h"
 
 namespace assay {
 namespace {
@@ -24,7 +27,8 @@ struct Elements {
   void take(double x, double bound, double lost) {
     if (!std::isfinite(x) || x <= lost) return;
     any = true;
-    largest = std::fmax(largest, x), smallest = std::fmin(smallest, bound / x);
+    const double share = bound / x;
+    largest = x > largest ? x : largest, smallest = share < smallest ? share : smallest;
   }
 };
 
@@ -47,13 +51,16 @@ PowerOutput power_of(const Tensor& got, const ReferenceOutput& reference, const 
   Elements all, late;
   double errors = 0, squares = 0;
   int64_t finite = 0;
+  std::vector<double> row(static_cast<size_t>(blocks.columns()));
   for (const OutputBlock& b : blocks.blocks())
     for (int64_t r = 0; r < b.rows; ++r) {
       const bool in_last_quarter = blocks.of_tokens() && 4 * (b.first + r) >= 3 * b.of;
       const int64_t first = blocks.row(b, r);
+      decode_run(got, first, blocks.columns(), row.data());
       for (int64_t flat = first; flat < first + blocks.columns(); ++flat) {
         const auto i = static_cast<size_t>(flat);
-        const double x = std::fabs(reference.mid[i]), e = got.value(flat) - reference.mid[i],
+        const double x = std::fabs(reference.mid[i]),
+                     e = row[static_cast<size_t>(flat - first)] - reference.mid[i],
                      lost = (reference.underflow.empty() ? 0 : reference.underflow[i]) + reference.rad[i];
         all.take(x, reference.bound[i], lost);
         if (in_last_quarter) late.take(x, reference.bound[i], lost);

@@ -80,13 +80,15 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
   SeenErrors seen;
   const Format& f = format(got.dtype);
   ElementRow row;
+  std::vector<double> judged, spacing;
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t first = model.blocks.row(block, r);
     row.read(got, reference, first, model.blocks.columns());
+    judged.clear(), spacing.clear();
     for (size_t i = 0; i < row.got.size(); ++i) {
       if (model.rest[static_cast<size_t>(first) + i] < 0) continue;
       const double x = row.exact[i], e = row.got[i] - x, variance = row.variance[i];
-      alike.add(f, x, row.spacing[i]);
+      judged.push_back(x), spacing.push_back(row.spacing[i]);
       const double ideal = row.stored[i] - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
       if (std::isfinite(ideal))
@@ -94,6 +96,7 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
       seen.variance += variance, seen.fourth += variance * variance;
       seen.along_variance += x * x * variance, seen.largest = std::fmax(seen.largest, variance);
     }
+    alike.add(f, judged, spacing.data());
   }
   return seen;
 }
@@ -120,14 +123,46 @@ Seen seen_of(const Tensor& got, const ReferenceOutput& reference, const OutputMo
   return y;
 }
 
+/// Elements that are decoded at once, and of which a thread looks at so many runs.
+constexpr int64_t kDecodedAtOnce = 256, kRunsOfPiece = 128;
+
+/// Sum of look(first, count) over runs of elements.
+template <typename Sum, typename Look>
+Sum over_runs(int64_t elements, int threads, const Look& look) {
+  constexpr int64_t kOfPiece = kDecodedAtOnce * kRunsOfPiece;
+  std::vector<Sum> pieces(static_cast<size_t>((elements + kOfPiece - 1) / kOfPiece));
+  parallel_for(std::ssize(pieces), threads, [&](int64_t piece) {
+    for (int64_t first = piece * kOfPiece, end = std::min(first + kOfPiece, elements); first < end;
+         first += kDecodedAtOnce)
+      pieces[static_cast<size_t>(piece)].add(look(first, std::min(kDecodedAtOnce, end - first)));
+  });
+  Sum all;
+  for (const Sum& piece : pieces) all.add(piece);
+  return all;
+}
+
+struct Any {
+  bool found = false;
+  void add(const Any& o) { found |= o.found; }
+};
+
 /// What overflows is judged by its class.
 bool may_overflow(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model) {
   const double most = max_finite(got.dtype);
-  for (size_t i = 0; i < reference.mid.size(); ++i)
-    if (model.rest[i] >= 0 && (!std::isfinite(got.value(static_cast<int64_t>(i))) ||
-                               std::fabs(reference.mid[i]) + reference.bound[i] >= most))
-      return true;
-  return false;
+  return over_runs<Any>(std::ssize(reference.mid), model.threads,
+                        [&](int64_t first, int64_t count) {
+                          double values[kDecodedAtOnce];
+                          decode_run(got, first, count, values);
+                          Any any;
+                          for (int64_t j = 0; j < count; ++j) {
+                            const auto i = static_cast<size_t>(first + j);
+                            any.found |= model.rest[i] >= 0 &&
+                                         (!std::isfinite(values[j]) ||
+                                          std::fabs(reference.mid[i]) + reference.bound[i] >= most);
+                          }
+                          return any;
+                        })
+      .found;
 }
 
 /// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
@@ -245,14 +280,35 @@ int64_t statistics_in(const std::map<std::string, OutputModel>& models, const Te
   return parts;
 }
 
-bool on_coarse_grid(const ReferenceOutput& reference, Dtype dtype) {
+namespace {
+
+struct OnGrid {
   int64_t coarse = 0, all = 0;
-  for (const double x : reference.mid) {
-    if (x == 0 || !std::isfinite(x)) continue;
-    const double places = 4 * x / ulp(dtype, x);
-    ++all, coarse += places == std::nearbyint(places);
-  }
-  return coarse * 8 > all;
+  void add(const OnGrid& o) { coarse += o.coarse, all += o.all; }
+};
+
+bool is_whole(double x) {
+  constexpr double kAllWhole = 0x1p52;
+  const double size = std::fabs(x);
+  return size >= kAllWhole || (size + kAllWhole) - kAllWhole == size;
+}
+
+}  // namespace
+
+bool on_coarse_grid(const ReferenceOutput& reference, Dtype dtype, int threads) {
+  const auto counted =
+      over_runs<OnGrid>(std::ssize(reference.mid), threads, [&](int64_t first, int64_t count) {
+        double spacing[kDecodedAtOnce];
+        const double* const values = reference.mid.data() + first;
+        ulp_run(dtype, values, count, spacing);
+        OnGrid on;
+        for (int64_t j = 0; j < count; ++j) {
+          if (values[j] == 0 || !std::isfinite(values[j])) continue;
+          ++on.all, on.coarse += is_whole(4 * values[j] / spacing[j]);
+        }
+        return on;
+      });
+  return counted.coarse * 8 > counted.all;
 }
 
 std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOutput& reference,
@@ -314,9 +370,11 @@ void look_along(const Tensor& got, const ReferenceOutput& reference, const Outpu
   const Format& f = format(got.dtype);
   size_t at = 0;
   ElementRow row;
+  std::vector<KindsAlong::Rounding> roundings;
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t first = model.blocks.row(block, r);
     row.read(got, reference, first, model.blocks.columns());
+    roundings.clear();
     for (size_t i = 0; i < row.got.size(); ++i) {
       const auto d = static_cast<double>(direction[at++]);
       if (d == 0) continue;
@@ -324,8 +382,9 @@ void look_along(const Tensor& got, const ReferenceOutput& reference, const Outpu
       y.seen += d * (row.got[i] - x), y.length += d * d, y.fourth += d * d * d * d,
           y.rest += std::fabs(d) * model.rest[static_cast<size_t>(first) + i];
       if (std::isfinite(rounding)) y.ideal += d * rounding;
-      y.stored.add(f, x, row.spacing[i], d, row.variance[i]);
+      roundings.push_back({x, row.spacing[i], d, row.variance[i]});
     }
+    y.stored.add(f, roundings);
   }
 }
 
@@ -403,7 +462,7 @@ RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& refer
   y.output.skipped = model.skipped;
   if (y.output.skipped.empty() && may_overflow(got, reference, model))
     y.output.skipped = "values that its format may not hold";
-  if (y.output.skipped.empty() && on_coarse_grid(reference, got.dtype))
+  if (y.output.skipped.empty() && on_coarse_grid(reference, got.dtype, model.threads))
     y.output.skipped = "its exact values lie on a coarse grid";
   if (!y.output.skipped.empty()) return y;
   y.parts = part_statistics(got, reference, model, statistics);

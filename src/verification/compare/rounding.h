@@ -65,7 +65,7 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
                                             int64_t statistics);
 
 /// Values on so coarse a grid that roundings of them to `dtype` are no more uniform.
-bool on_coarse_grid(const ReferenceOutput&, Dtype);
+bool on_coarse_grid(const ReferenceOutput&, Dtype, int threads = 1);
 
 struct RoundingJudgement {
   RoundingOutput output;

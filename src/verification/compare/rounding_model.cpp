@@ -325,13 +325,18 @@ void add_row(const Tensor& x, int64_t token, int64_t width, Hash* hashes, int64_
 }
 
 /// Tokens, or channels over all tokens, that are alike but for signs, where they are more than one in 64.
-std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, bool channels) {
+std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, bool channels, int threads) {
   const int64_t count = channels ? inputs.front()->size() / tokens : tokens;
   std::vector<Hash> hashes(static_cast<size_t>(count));
-  for (const Tensor* x : inputs)
-    for (int64_t t = 0; t < tokens; ++t)
-      add_row(*x, t, x->size() / tokens, channels ? hashes.data() : &hashes[static_cast<size_t>(t)],
-              channels);
+  if (channels) {
+    for (int64_t t = 0; t < tokens; ++t) add_row(*inputs.front(), t, count, hashes.data(), 1);
+  } else {
+    constexpr int64_t kOfPiece = 1024;
+    parallel_for((tokens + kOfPiece - 1) / kOfPiece, threads, [&](int64_t piece) {
+      for (int64_t t = piece * kOfPiece, end = std::min(t + kOfPiece, tokens); t < end; ++t)
+        for (const Tensor* x : inputs) add_row(*x, t, x->size() / tokens, &hashes[static_cast<size_t>(t)], 0);
+    });
+  }
   std::vector<uint64_t> seen;
   for (const Hash& hash : hashes)
     if (!hash.zero) seen.push_back(hash.value);
@@ -367,10 +372,14 @@ std::string inputs_without_model(const Operator& op, const Problem& p) {
   }
   if (inputs.empty()) return "";
   const int64_t tokens = inputs.front()->axes[0].size * inputs.front()->axes[1].size;
-  if (std::string text = repeated(inputs, tokens, false); !text.empty()) return text;
-  if (tokens >= kFewTokens)
-    for (const Tensor* x : inputs)
-      if (std::string text = repeated({x}, tokens, true); !text.empty()) return text;
+  if (std::string text = repeated(inputs, tokens, false, p.threads); !text.empty()) return text;
+  if (tokens < kFewTokens) return "";
+  std::vector<std::string> texts(inputs.size());
+  parallel_for(std::ssize(inputs), p.threads, [&](int64_t i) {
+    texts[static_cast<size_t>(i)] = repeated({inputs[static_cast<size_t>(i)]}, tokens, true, 1);
+  });
+  for (std::string& text : texts)
+    if (!text.empty()) return std::move(text);
   return "";
 }
 

@@ -212,7 +212,8 @@ void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement&
       const RoundingJudgement judgement = judge_rounding(got->second, reference, model, statistics);
       const FormulaOutput* const formula =
           of_kernel && v.formula ? v.formula->output(reference.name) : nullptr;
-      powers.push_back(power_of(got->second, reference, model.blocks, judgement.parts, formula));
+      if (options.power)
+        powers.push_back(power_of(got->second, reference, model.blocks, judgement.parts, formula));
       judgements.push_back(judgement.output);
     }
   };
