@@ -212,6 +212,14 @@ constexpr Way kWays[] = {
     {"mov.b32 %b1, %f1; bfe.u32 %b2, %b1, 16, 1; add.s32 %b2, %b2, 32767; add.s32 %b2, %b1, %b2;"
      "mov.b32 {%h2, %h3}, %b2; cvt.f32.bf16 %r, %h3;",
      true},
+    // In the high half alone, beside one that is what it seems.
+    {"mov.b16 %h4, 0; mov.b32 %b1, {%h4, %h1}; shr.u32 %b2, %b1, 16; cvt.u16.u32 %h2, %b2;"
+     "cvt.f32.bf16 %r, %h2;",
+     true},
+    // What is read where a rounded number's bits say.
+    {"mov.b32 %b1, %f1; and.b32 %b1, %b1, 31; mul.wide.u32 %step, %b1, 4; ld.param.u64 %ax, [px];"
+     "add.s64 %ax, %ax, %step; ld.global.f32 %f2, [%ax]; sub.rn.f32 %f3, %f2, %f2; add.rn.f32 %r, %f1, %f3;",
+     false},
     // Bytes, halves of an f32 in memory, words among 64 bits, exchanges.
     {"mov.b32 %b1, %f1; cvt.u64.u32 %step, %b1; shl.b64 %step, %step, 32; shr.u64 %step, %step, 32;"
      "cvt.u32.u64 %b2, %step; mov.b32 %r, %b2;",

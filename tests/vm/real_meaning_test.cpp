@@ -9,6 +9,7 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/instruction_row.h"
+#include "src/base/vm/real_exponential.h"
 
 namespace assay::vm {
 namespace real_meaning_test {
@@ -197,6 +198,44 @@ TEST(RealMeaning, OfEveryRowHoldsTheTrueErrorWithinItsClaims) {
     ++checked;
   }
   EXPECT_GT(checked, 150) << "rows with a real meaning";
+}
+
+/// Arguments of an exponential: of all sizes, whole and half steps, those that leave the range, no numbers.
+double argument(std::mt19937_64& random) {
+  const double odd[] = {0,          -0.0,  865,    866,      -865,      -866, 0x1p-1074,
+                        -0x1p-1022, 1e300, -1e300, HUGE_VAL, -HUGE_VAL, NAN};
+  switch (random() % 6) {
+    case 0:
+      return odd[random() % std::size(odd)];
+    case 1:
+      return static_cast<double>(static_cast<int64_t>(random() % 2000) - 1000) / 2;
+    case 2:
+      return static_cast<double>(static_cast<int64_t>(random() % 4096) - 2048) / 2048 / 1.4426950408889634;
+    default:
+      return std::ldexp(static_cast<double>(static_cast<int64_t>(random())),
+                        static_cast<int>(random() % 40) - 70);
+  }
+}
+
+TEST(RealMeaning, ExponentialsOfManyLanesHaveTheBitsOfEach) {
+  std::mt19937_64 random(11);
+  for (const std::string& set : lane_sets())
+    for (const Row& row : lane_rows(set)) {
+      if (!row.pattern.starts_with("ex2.approx") || row.result != Type::f32) continue;
+      for (int round = 0; round < 2000; ++round) {
+        alignas(64) double value[32], result[32], zeros[32] = {}, local[32], slope[32], error[32], bound[32];
+        for (int lane = 0; lane < 32; ++lane) {
+          value[lane] = lane > 0 && random() % 8 == 0 ? value[lane - 1] : argument(random);
+          result[lane] = static_cast<float>(std::exp2(value[lane]));
+        }
+        row.real({result, {value}, {zeros}, {zeros}, local, {slope}, error, bound});
+        for (int lane = 0; lane < 32; ++lane)
+          ASSERT_EQ(std::bit_cast<uint64_t>(local[lane]) << std::isnan(local[lane]),
+                    std::bit_cast<uint64_t>(exponential2_minus(value[lane], result[lane]))
+                        << std::isnan(local[lane]))
+              << set << ", " << value[lane];
+      }
+    }
 }
 
 }  // namespace real_meaning_test

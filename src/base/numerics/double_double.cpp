@@ -48,7 +48,16 @@ struct Powers {
   }
 };
 
+const Powers& powers() {
+  static const Powers made;
+  return made;
+}
+
 }  // namespace
+
+const DoubleDouble* powers_of_e() {
+  return &powers().of[kMost];
+}
 
 // e^x = 2^n e^(j / 1024) e^s with r = x - n ln 2, s = r - j / 1024, |s| < 2^-10.99. s is exact: r.hi and
 // j / 1024 are within a factor of two, or j = 0. e^s = 1 + s + s^2 (1/2 + s t), t = 1/6 + s (1/24 + s/120 +
@@ -58,7 +67,6 @@ struct Powers {
 // below 2^-10 or the last sum, < 2^-104. With the power's 2^-98.9 and the reduction's 2^-103: < 2^-98. The
 // stated 2^-96 leaves a factor of four.
 DoubleDouble exp(DoubleDouble x) {
-  static const Powers powers;
   if (!(x.hi >= kDoubleDoubleExponentialMin)) return x.hi != x.hi ? x : DoubleDouble(0);
   if (x.hi > 600) return __builtin_inf();
   const double n = std::nearbyint(x.hi * 0x1.71547652b82fep+0);
@@ -68,7 +76,7 @@ DoubleDouble exp(DoubleDouble x) {
   const double q = 1.0 / 24 + s.hi * (1.0 / 120 + s.hi * (1.0 / 720 + s.hi * (1.0 / 5040)));
   const DoubleDouble t = DoubleDouble(kInverseFactorial[1][0], kInverseFactorial[1][1]) + s.hi * q;
   const DoubleDouble m = s + s * s * (DoubleDouble(0.5) + s * t);
-  const DoubleDouble& power = powers.of[static_cast<int>(j) + kMost];
+  const DoubleDouble& power = powers().of[static_cast<int>(j) + kMost];
   const DoubleDouble y = power + power * m;
   const double scale = std::bit_cast<double>(static_cast<uint64_t>(static_cast<int64_t>(n) + 1023) << 52);
   return {y.hi * scale, y.lo * scale};

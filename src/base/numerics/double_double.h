@@ -82,5 +82,7 @@ inline bool operator<(DoubleDouble a, DoubleDouble b) {
 inline constexpr double kDoubleDoubleExponentialError = 0x1p-96;
 inline constexpr double kDoubleDoubleExponentialMin = -600;
 DoubleDouble exp(DoubleDouble x);
+/// What it takes e^(j / 1024) from, |j| <= 356: that of j = 0.
+const DoubleDouble* powers_of_e();
 
 }  // namespace assay

@@ -32,6 +32,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+/// Where an op reads or goes, or from which lane it takes.
+bool says_where(const Signature& signature, size_t read) {
+  const bool exchanges = signature.flow() == Flow::exchange, branches = signature.control != Control::none;
+  return signature.reads[read].purpose == Purpose::address || (exchanges && read > 0) || branches;
+}
+
 void OpErrors::merge(const OpErrors& from) {
   ops.resize(std::max(ops.size(), from.ops.size()));
   for (size_t i = 0; i < from.ops.size(); ++i) {
@@ -116,7 +122,37 @@ ErrorTrace::Facts ErrorTrace::facts_of(const Code& code, const Op& op) const {
   for (const Access& access : signature.accesses)
     f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
   while (f.arity < 3 && op.row->sources[static_cast<size_t>(f.arity)] != ptx::Type::none) ++f.arity;
+  note_reads(signature, f);
   return f;
+}
+
+void ErrorTrace::note_reads(const Signature& signature, Facts& f) const {
+  const auto rows_of = [](const Use& use) {
+    return Facts::ReadRows{static_cast<uint32_t>(cell(use.slot, 0, 0) / Cells::kRow), bytes_of(use.cell) / 2};
+  };
+  for (const bool places : {true, false}) {
+    for (size_t i = 0; i < signature.reads.size(); ++i) {
+      const Use& read = signature.reads[i];
+      if (read.cell == Cell::none || read.cell == Cell::mask || says_where(signature, i) != places) continue;
+      if (f.read_count == f.reads.size())
+        f.all_known = false;
+      else
+        f.reads[f.read_count++] = rows_of(read);
+    }
+    if (places) f.place_count = f.read_count;
+  }
+  if (signature.writes.size() == 1 && signature.writes[0].cell != Cell::mask)
+    f.written = rows_of(signature.writes[0]);
+}
+
+/// The first `count` registers that it reads hold what they seem, in all lanes.
+bool ErrorTrace::are_plain(const Warp& warp, const Facts& f, int count) const {
+  const uint8_t* const plain = cells_.registers(warp.index).plain.data();
+  bool all = f.all_known;
+  for (int i = 0; i < count; ++i)
+    for (uint32_t half = 0; half < f.reads[static_cast<size_t>(i)].halves; ++half)
+      all &= plain[f.reads[static_cast<size_t>(i)].row + half] != 0;
+  return all;
 }
 
 void ErrorTrace::begin_block(Block& block) {
@@ -263,7 +299,12 @@ void ErrorTrace::mark(Warp& warp, const Use& written, ErrorKind kind, uint32_t m
 }
 
 void ErrorTrace::mark(Warp& warp, const Op& op, ErrorKind kind, uint32_t mask) {
-  if (kind == ErrorKind::lost && mask) note_loss(op);
+  if (!mask) return;
+  if (kind == ErrorKind::lost) note_loss(op);
+  if (const Facts::ReadRows& one = facts(op).written; kind == ErrorKind::none && one.halves > 0) {
+    const uint8_t* const plain = &registers(warp).plain[one.row];
+    if (std::all_of(plain, plain + one.halves, [](uint8_t known) { return known != 0; })) return;
+  }
   for (const Use& written : code_->signature(op).writes) mark(warp, written, kind, mask);
 }
 
@@ -384,18 +425,15 @@ void ErrorTrace::note_amplified(const Warp& warp, const Op& op, ErrorKind kind, 
 
 /// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.
 void ErrorTrace::widen(const Op& op, Sources from, Result& r, uint32_t mask) const {
-  kit_.widen_bounds(r.step(), facts(op).own_roundoff, kStepRoundoff);
   const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
   r.product = {from[0]->value, from[from.size() > 1 ? 1 : 0]->value};
+  const bool infinite =
+      kit_.widen_bounds(r.step(), facts(op).own_roundoff, kStepRoundoff, share, r.product[0], r.product[1]);
   if (plan_.probes) {
     const double *slopes[3], *errors[3];
     for (size_t k = 0; k < from.size(); ++k) slopes[k] = r.slope[k], errors[k] = from[k]->error;
     shadow_kit_.sizes_of_terms(r.terms, r.local, static_cast<int>(from.size()), slopes, errors);
   }
-  if (share > 0)
-    for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
-  bool infinite = false;
-  for (int i = 0; i < 32; ++i) infinite |= !(r.bound[i] < kInfinity);
   if (infinite) limit(op, from, r, mask);
 }
 
@@ -420,8 +458,12 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
                           Sources from, uint32_t mask) {
   const size_t index = op_index(op), first = cell(slot, half, 0);
   OpErrors::OfOp* const counted = plan_.counts() ? &counts.ops[index] : nullptr;
-  const ErrorMasks masks = kit_.error_masks(r.step(), plan_.parting, counted ? counted->largest : 0);
-  const uint32_t finite = masks.finite & (plan_.strict ? masks.bounded : ~0u), kept = mask & finite;
+  ErrorMasks masks{};
+  if (counted)
+    masks = kit_.error_masks(r.step(), plan_.parting, counted->largest);
+  else
+    masks.finite = kit_.finite_lanes(r.error, plan_.strict ? r.bound : nullptr);
+  const uint32_t finite = masks.finite, kept = mask & finite;
   Cells& cells = registers(warp);
   const int halves = halves_of(kind);
   std::fill_n(&cells.plain[first / Cells::kRow], halves, uint8_t{0});
@@ -477,7 +519,8 @@ void ErrorTrace::end(Warp& warp, const Op& op, uint32_t mask) {
 void ErrorTrace::before(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
   if (any_unsure_) note_predicates(warp, op);
-  if (plan_.strict && (f.decides || f.follow == &ErrorTrace::carry)) note_addresses(warp, op, mask);
+  if (plan_.strict && (f.decides || f.follow == &ErrorTrace::carry) && !are_plain(warp, f, f.place_count))
+    note_addresses(warp, op, mask);
   if (f.prepare) (this->*f.prepare)(warp, op, mask);
 }
 

@@ -104,6 +104,9 @@ struct ErrorPlan {
   bool counts() const { return !strict && parts == 0; }
 };
 
+/// Whether one of the registers that an op reads says where it reads or goes, or from which lane it takes.
+bool says_where(const Signature&, size_t read);
+
 /// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
 /// a tensor core's (ErrorTrace::Fragments).
 inline constexpr double kStepRoundoff = 0x1p-50;
@@ -149,6 +152,15 @@ class ErrorTrace : public PlainTrace {
     int arity = 0;
     double own_roundoff = 0;  ///< of Row::real, as a share of the rounding that it finds
     bool decides = false;     ///< which instructions run, or what memory holds
+    /// Rows of the registers that it reads, those first that say where it reads or goes; `all_known`: there
+    /// are no others.
+    struct ReadRows {
+      uint32_t row = 0, halves = 0;
+    };
+    std::array<ReadRows, 6> reads{};
+    uint8_t read_count = 0, place_count = 0;
+    bool all_known = true;
+    ReadRows written;  ///< of an op that writes one register and no other
   };
   using Cells = ErrorCells;
   /// A source of the running op.
@@ -227,6 +239,8 @@ class ErrorTrace : public PlainTrace {
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
   void gather(Warp&, Slot, int half, ErrorKind, bool in_place, uint32_t mask, Operand&);
   bool are(uint32_t mask, const ErrorKind*, ErrorKind);
+  bool are_plain(const Warp&, const Facts&, int count) const;
+  void note_reads(const Signature&, Facts&) const;
   void mark(Warp&, const Use& written, ErrorKind, uint32_t mask);
   void mark(Warp&, const Op&, ErrorKind, uint32_t mask);
   void note_loss(const Op&);

@@ -35,6 +35,7 @@ uint32_t ErrorTrace::not_plain(const Warp& warp, const Use& read, uint32_t mask)
   return found & mask;
 }
 uint32_t ErrorTrace::not_plain(const Warp& warp, const Op& op, uint32_t mask) {
+  if (const Facts& f = facts(op); are_plain(warp, f, f.read_count)) return 0;
   uint32_t found = 0;
   for (const Use& read : code_->signature(op).reads) found |= not_plain(warp, read, mask);
   return found;
@@ -166,15 +167,11 @@ void ErrorTrace::note_predicates(const Warp& warp, const Op& op) {
     if (read.cell == Cell::mask && read.purpose != Purpose::guard) read_unsure_ |= unsure_(warp, read.slot);
 }
 
-/// Registers that say where an op reads or goes, or from which lane it takes.
+/// Registers that say where an op reads or goes.
 void ErrorTrace::note_addresses(Warp& warp, const Op& op, uint32_t mask) {
   const Signature& signature = code_->signature(op);
-  const bool exchanges = signature.flow() == Flow::exchange, branches = signature.control != Control::none;
-  for (size_t i = 0; i < signature.reads.size(); ++i) {
-    const Use& read = signature.reads[i];
-    if (read.purpose == Purpose::address || (exchanges && i > 0) || branches)
-      misplaced_ |= not_plain(warp, read, mask);
-  }
+  for (size_t i = 0; i < signature.reads.size(); ++i)
+    if (says_where(signature, i)) misplaced_ |= not_plain(warp, signature.reads[i], mask);
   if (misplaced_ && facts(op).decides) go_astray(misplaced_);
 }
 

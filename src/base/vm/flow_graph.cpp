@@ -1,5 +1,7 @@
 #include "src/base/vm/flow_graph.h"
 
+#include <span>
+
 namespace assay::vm {
 namespace {
 
@@ -10,8 +12,8 @@ bool leaves(const Op& op) {
   return !op.guarded && may_leave(op);
 }
 
-std::vector<int32_t> targets_of(const Code& code, const Op& op) {
-  if (op.kind == Kind::branch) return {op.target};
+std::span<const int32_t> targets_of(const Code& code, const Op& op) {
+  if (op.kind == Kind::branch) return {&op.target, 1};
   if (op.kind == Kind::branch_table) return code.branch_tables[op.immediate];
   return {};
 }

@@ -87,7 +87,6 @@ const Row* find_row(const ptx::Instruction&);
 /// Lanes of a finished step.
 struct ErrorMasks {
   uint32_t finite;   ///< result_error is
-  uint32_t bounded;  ///< result_bound is finite
   uint32_t rounded;  ///< local is not 0
   uint32_t parted;   ///< |error| > parting |value + error|
   uint32_t large;    ///< |local| >= ratio |value|, or nearly
@@ -124,8 +123,12 @@ struct LaneKit {
   /// Smallest and largest of active lanes, or of their magnitudes. NaN counts for nothing.
   void (*value_range)(const double* x, bool magnitudes, uint32_t mask, double* smallest, double* largest);
   ErrorMasks (*error_masks)(const RealStep&, double parting, double ratio);
-  /// result_bound without |local|; with `own` of it and `roundoff` of |result_error|.
-  void (*widen_bounds)(const RealStep&, double own, double roundoff);
+  /// Lanes in which both are finite; `bound` may be null.
+  uint32_t (*finite_lanes)(const double* error, const double* bound);
+  /// result_bound without |local|; with `own` of it, `roundoff` of |result_error| and `share` of the product
+  /// of `a` and `b`, where share is above 0. False: it is finite in all lanes.
+  bool (*widen_bounds)(const RealStep&, double own, double roundoff, double share, const double* a,
+                       const double* b);
   /// address[i] = base[i] + offset; of words in 32 bits, around which they wrap.
   void (*offset_wide)(uint64_t* address, const void* base, uint64_t offset);
   void (*offset_words)(uint64_t* address, const void* base, uint32_t offset);
@@ -147,8 +150,14 @@ struct LaneKit {
 };
 
 enum ShuffleMode : uint64_t { up, down, bfly, idx };
-const LaneKit& lane_kit();
 /// Of one of lane_sets().
 LaneKit lane_kit(std::string_view set);
+/// Of the host's.
+LaneKit host_lane_kit();
+/// Part of its callers, which are many and short; never a function of its own, which lane rows might bring.
+[[gnu::always_inline]] inline const LaneKit& lane_kit() {
+  static const LaneKit made = host_lane_kit();
+  return made;
+}
 
 }  // namespace assay::vm

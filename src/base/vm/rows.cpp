@@ -250,9 +250,8 @@ const Row* find_row(const ptx::Instruction& instruction) {
   return find_row(instruction.opcode);
 }
 
-const LaneKit& lane_kit() {
-  static const LaneKit made = host_set().kit();
-  return made;
+LaneKit host_lane_kit() {
+  return host_set().kit();
 }
 
 const ShadowKit& shadow_kit() {

@@ -4,6 +4,7 @@
 #include "src/base/vm/unsure_registers.h"
 
 #include <algorithm>
+#include <span>
 
 #include "src/base/vm/flow_graph.h"
 
@@ -13,7 +14,9 @@ namespace {
 /// Nearer ranges are one.
 constexpr Slot kGap = 512;
 
-using Set = std::vector<uint64_t>;
+using Words = std::vector<uint64_t>;
+/// Of one stretch, among those of all.
+using Set = std::span<uint64_t>;
 
 /// Lane by lane: results of its own operands, of all of the cell.
 bool is_of_lanes(const Signature& s) {
@@ -38,35 +41,36 @@ class Paths {
       : code_(code),
         graph_(flow_graph(code, 0, static_cast<int32_t>(code.ops.size()))),
         words_((code.register_bytes / kUnit + 63) / 64),
-        entered_(graph_.first.size(), Set(words_, ~uint64_t{0})),
-        writes_(graph_.first.size(), Set(words_)) {
-    entered_[0].assign(words_, 0);
-    for (size_t at = 0; at < writes_.size(); ++at) each_op(at, [&](const Op& op) { write(op, writes_[at]); });
+        entered_(graph_.first.size() * words_, ~uint64_t{0}),
+        writes_(graph_.first.size() * words_) {
+    std::ranges::fill(of(entered_, 0), 0);
+    for (size_t at = 0; at < graph_.first.size(); ++at)
+      each_op(at, [&](const Op& op) { write(op, of(writes_, at)); });
   }
 
-  Set unsure() {
+  Words unsure() {
     std::vector<size_t> open{0};
     std::vector<char> seen(graph_.first.size());
     while (!open.empty()) {
       const size_t at = open.back();
       open.pop_back();
       seen[at] = 1;
-      Set written = entered_[at];
-      for (size_t w = 0; w < words_; ++w) written[w] |= writes_[at][w];
+      const Set entered = of(entered_, at), writes = of(writes_, at);
       for (const int32_t successor : graph_.successors[at]) {
         const auto next = static_cast<size_t>(successor);
-        bool less = !seen[next];
+        const Set known = of(entered_, next);
+        uint64_t less = 0;
         for (size_t w = 0; w < words_; ++w) {
-          const uint64_t both = entered_[next][w] & written[w];
-          less |= both != entered_[next][w], entered_[next][w] = both;
+          const uint64_t both = known[w] & (entered[w] | writes[w]);
+          less |= both ^ known[w], known[w] = both;
         }
-        if (less) open.push_back(next);
+        if (less || !seen[next]) open.push_back(next);
       }
     }
-    Set found(words_);
+    Words found(words_), written(words_);
     for (size_t at = 0; at < seen.size(); ++at) {
       if (!seen[at]) continue;
-      Set written = entered_[at];
+      std::ranges::copy(of(entered_, at), written.begin());
       each_op(at, [&](const Op& op) {
         for (const Use& read : code_.signature(op).reads)
           if (read.slot < code_.register_bytes &&
@@ -81,10 +85,11 @@ class Paths {
   static constexpr Slot kUnit = 64;  ///< bytes of the smallest cell
 
  private:
-  static bool has(const Set& set, Slot slot) { return set[slot / kUnit / 64] >> (slot / kUnit % 64) & 1; }
-  static void add(Set& set, Slot slot) { set[slot / kUnit / 64] |= uint64_t{1} << (slot / kUnit % 64); }
+  Set of(Words& all, size_t stretch) const { return Set(all).subspan(stretch * words_, words_); }
+  static bool has(const Words& set, Slot slot) { return set[slot / kUnit / 64] >> (slot / kUnit % 64) & 1; }
+  static void add(Set set, Slot slot) { set[slot / kUnit / 64] |= uint64_t{1} << (slot / kUnit % 64); }
 
-  void write(const Op& op, Set& written) const {
+  void write(const Op& op, Set written) const {
     if (op.guarded || !is_of_lanes(code_.signature(op))) return;
     for (const Use& use : code_.signature(op).writes)
       if (use.slot < code_.register_bytes) add(written, use.slot);
@@ -101,7 +106,7 @@ class Paths {
   const Code& code_;
   const FlowGraph graph_;
   const size_t words_;
-  std::vector<Set> entered_, writes_;  ///< by stretch: before it; in it
+  Words entered_, writes_;  ///< by stretch: before it; in it
 };
 
 }  // namespace
@@ -112,7 +117,7 @@ std::vector<SlotRange> unsure_registers(const Code& code) {
   const bool calls =
       std::ranges::any_of(code.signatures, [](const Signature& s) { return s.control == Control::call; });
   if (calls || code.ops.empty()) return {{0, end}};
-  const Set unsure = Paths(code).unsure();
+  const Words unsure = Paths(code).unsure();
   std::vector<SlotRange> ranges;
   constexpr Slot kLargestCell = 256;  // which its first unit stands for
   for (Slot at = 0; at < end; at += Paths::kUnit) {

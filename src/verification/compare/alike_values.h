@@ -22,8 +22,8 @@ class ByKind {
       kinds_.push_back(kind), entries_.emplace_back(), place = static_cast<uint32_t>(kinds_.size());
     return entries_[place - 1];
   }
-  /// Brings what at() reads first nearer, then what it reads behind that: a table of many kinds is larger than
-  /// what is near.
+  /// Brings what at() reads first nearer, then what it reads behind that: a table of many kinds is larger
+  /// than what is near.
   void near_place(uint64_t kind) const {
     if (!places_.empty()) __builtin_prefetch(&places_[first_of(kind)]);
   }

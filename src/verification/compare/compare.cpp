@@ -116,8 +116,8 @@ struct Unrounded {
   double error, bound;
 };
 
-/// Of an output: its format's smallest subnormal, and what it was declared to be rounded with; 0 where nothing
-/// is removed.
+/// Of an output: its format's smallest subnormal, and what it was declared to be rounded with; 0 where
+/// nothing is removed.
 struct Storing {
   double subnormal = 0, roundoff = 0;
 
@@ -215,8 +215,8 @@ struct Piece {
   /// Of the elements first .. end - 1.
   void judge_all(const Tensor& got, const ReferenceOutput& reference, const std::vector<uint8_t>* judged,
                  double within, int64_t first, int64_t end, ElementVerdict* verdicts);
-  /// Of `count` elements, whose verdicts are `ok` where it says so; false, and nothing is counted, where one is
-  /// not finite or not plainly within its bound.
+  /// Of `count` elements, whose verdicts are `ok` where it says so; false, and nothing is counted, where one
+  /// is not finite or not plainly within its bound.
   bool take_plain(const ReferenceOutput& reference, int64_t first, int64_t count, const double* values,
                   const double* spacings, const Storing& storing, double threshold);
   /// Those of a later piece.

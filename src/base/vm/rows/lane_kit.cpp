@@ -76,28 +76,44 @@ void value_range(const double* x, bool magnitudes, uint32_t mask, double* smalle
 
 ErrorMasks error_masks(const RealStep& step, double parting, double ratio) {
   const double nearly = ratio * (1 - 0x1p-50);
-  FourBits bit = {1, 2, 4, 8}, finite = {}, bounded = {}, rounded = {}, parted = {}, large = {};
+  FourBits bit = {1, 2, 4, 8}, finite = {}, rounded = {}, parted = {}, large = {};
   for (int i = 0; i < 32; i += 4, bit <<= 4) {
     const Four value = four_at(step.result + i), error = four_at(step.result_error + i),
                local = magnitude(four_at(step.local + i)), size = magnitude(error);
     const Four least = nearly * magnitude(value);  // near 0 its own rounding is large
     const auto taken = [&](auto where) { return reinterpret_cast<FourBits>(where) & bit; };
     finite |= taken(size <= 0x1.fffffffffffffp+1023);
-    bounded |= taken(four_at(step.result_bound + i) <= 0x1.fffffffffffffp+1023);
     rounded |= taken(local != 0);
     parted |= taken(size > parting * magnitude(value + error));
     large |= taken((local >= least) | (least < 0x1p-900));
   }
-  return {any_of(finite), any_of(bounded), any_of(rounded), any_of(parted), any_of(large)};
+  return {any_of(finite), any_of(rounded), any_of(parted), any_of(large)};
 }
 
-void widen_bounds(const RealStep& step, double own, double roundoff) {
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) {
-    const double local = __builtin_fabs(step.local[i]), carried = step.result_bound[i] - local;
-    step.result_bound[i] =
-        (carried < 0 ? 0 : carried) + own * local + roundoff * __builtin_fabs(step.result_error[i]);
+uint32_t finite_lanes(const double* error, const double* bound) {
+  constexpr double kMost = 0x1.fffffffffffffp+1023;
+  FourBits bit = {1, 2, 4, 8}, finite = {};
+  if (!bound) bound = error;
+  for (int i = 0; i < 32; i += 4, bit <<= 4)
+    finite |=
+        reinterpret_cast<FourBits>((magnitude(four_at(error + i)) <= kMost) & (four_at(bound + i) <= kMost)) &
+        bit;
+  return any_of(finite);
+}
+
+bool widen_bounds(const RealStep& step, double own, double roundoff, double share, const double* a,
+                  const double* b) {
+  constexpr double kMost = 0x1.fffffffffffffp+1023;
+  FourBits unbounded = {};
+  for (int i = 0; i < 32; i += 4) {
+    const Four local = magnitude(four_at(step.local + i)), error = magnitude(four_at(step.result_error + i)),
+               carried = four_at(step.result_bound + i) - local;
+    Four bound = (carried < 0 ? Four{} : carried) + own * local + roundoff * error;
+    if (share > 0) bound += share * magnitude(four_at(a + i) * four_at(b + i));
+    *reinterpret_cast<Four*>(step.result_bound + i) = bound;
+    unbounded |= ~reinterpret_cast<FourBits>(bound <= kMost);
   }
+  return any_of(unbounded) != 0;
 }
 
 void offset_wide(uint64_t* address, const void* base, uint64_t offset) {
@@ -172,9 +188,9 @@ void add_all_rows(std::vector<Row>& table) {
 }
 
 LaneKit kit() {
-  return {blend_words,  blend_wide,    argument_range, widen_floats, value_range, error_masks,
-          widen_bounds, offset_wide,   offset_words,   lanes_within, place_lanes, shuffle_sources,
-          spread_words, collect_words, spread_halves,  sum_tile};
+  return {blend_words,     blend_wide,   argument_range, widen_floats,  value_range,  error_masks,
+          finite_lanes,    widen_bounds, offset_wide,    offset_words,  lanes_within, place_lanes,
+          shuffle_sources, spread_words, collect_words,  spread_halves, sum_tile};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -6,6 +6,7 @@
 #pragma once
 #include "src/base/vm/real_exponential.h"
 #include "src/base/vm/real_trigonometric.h"
+#include "src/base/vm/rows/exponential_lanes.h"
 #include "src/base/vm/rows/lane_rows.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -13,11 +14,17 @@ namespace assay::vm::ASSAY_LANES {
 /// M::is_slow: by calls, which neighbours with the same argument share.
 template <class M>
 concept IsSlow = M::is_slow;
+/// M::locals: of all lanes at once.
+template <class M>
+concept MakesLocals = requires(double* to, const RealStep& step) {
+  M::locals(to, step);
+};
 
 /// Every lane's step by M, which has `arity`, local(d, x) and slopes(s, x, e). Where e or its bound is 0 by
 /// the operand's own rounding the slope may be anything.
 template <class M>
 void real_lanes(const RealStep& step) {
+  if constexpr (MakesLocals<M>) M::locals(step.local, step);
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
     double x[3], e[3], s[3];
@@ -28,7 +35,10 @@ void real_lanes(const RealStep& step) {
     if (repeats) {
       local = step.local[i - 1], s[0] = step.slope[0][i - 1];
     } else {
-      local = M::local(step.result[i], x);
+      if constexpr (MakesLocals<M>)
+        local = step.local[i];
+      else
+        local = M::local(step.result[i], x);
       M::slopes(s, x, e);
     }
     double error = local, bound = __builtin_fabs(local);
@@ -157,7 +167,9 @@ struct RealReciprocalRoot {
 struct RealExponential {
   static constexpr int arity = 1;
   static constexpr bool is_slow = true;
-  static double local(double d, const double* x) { return exponential2_minus(x[0], d); }
+  static void locals(double* to, const RealStep& step) {
+    exponentials::minus_all(to, step.value[0], step.result);
+  }
   static void slopes(double* s, const double* x, const double* e) { s[0] = exponential2_slope(x[0], e[0]); }
 };
 struct RealLogarithm {
