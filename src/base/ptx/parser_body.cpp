@@ -232,6 +232,7 @@ void Parser::loc_directive() {
 /// "// a.py:263:15 @[ b.py:343:60 @[ c.py:47:39 ] ]", innermost first. The index of the call site's line; -1
 /// where the comment says nothing of the kind.
 int32_t Parser::commented_site(std::string_view rest) {
+  if (rest.find('@') == std::string_view::npos) return -1;  // looked for quickly: most lines have none
   const size_t at = rest.find(" @[ "), end = rest.rfind(" ]");
   if (at == std::string_view::npos || end == std::string_view::npos || end < at + 4 || end > longest_site)
     return -1;

@@ -88,8 +88,10 @@ bool matches(std::string_view pattern, std::string_view form) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == form;
   if (form.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view behind = pattern.substr(star + 1);
+  if (behind.find('*') == std::string_view::npos) return form.substr(star).ends_with(behind);
   for (size_t rest = star; rest <= form.size(); ++rest)
-    if (matches(pattern.substr(star + 1), form.substr(rest))) return true;
+    if (matches(behind, form.substr(rest))) return true;
   return false;
 }
 

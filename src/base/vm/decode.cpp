@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <unordered_map>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/form.h"
@@ -218,7 +219,7 @@ Slot Decoder::low_word(const Operand& operand, const Op& user) {
 
 /// setp.cmp{.bool} p{|q}, a, b{, {!}c};  testp p, a;
 void Decoder::compare_operands(const ptx::Instruction& instruction, const Row& row, Op& op) {
-  const std::vector<std::string> words = parts(instruction);
+  const std::vector<std::string>& words = parts(instruction);
   for (const std::string& word : words) {
     if (word == "and") op.boolean = BooleanOp::land;
     if (word == "or") op.boolean = BooleanOp::lor;
@@ -280,9 +281,11 @@ void Decoder::resolve_branches() {
   }
 }
 
-std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) const {
+const std::vector<std::string>& Decoder::parts(const ptx::Instruction& instruction) const {
+  static thread_local std::unordered_map<std::string, std::vector<std::string>> known;  // by opcode
+  std::vector<std::string>& result = known[instruction.opcode];
+  if (!result.empty()) return result;
   const std::string form = spelling_of(instruction.opcode);
-  std::vector<std::string> result;
   for (size_t at = 0; at <= form.size();) {
     const size_t end = std::min(form.find('.', at), form.size());
     result.push_back(form.substr(at, end - at));

@@ -47,7 +47,7 @@ class Decoder {
   /// A 32-bit cell that no register of the program has.
   Slot scratch_word();
   /// "ld.global.v4.f32" -> {"ld", "global", "v4", "f32"}, canonical.
-  std::vector<std::string> parts(const ptx::Instruction&) const;
+  const std::vector<std::string>& parts(const ptx::Instruction&) const;
   /// The cell that says where in local memory the stack of alloca ends.
   Slot stack_end();
   Slot wide_constant(uint64_t bits) { return constant_slot(bits, Cell::wide); }

@@ -247,7 +247,12 @@ const Row* find_row(std::string_view opcode) {
 const Row* find_row(const ptx::Instruction& instruction) {
   if (instruction.form.is_unpack) return find_row(instruction.opcode + " unpack");
   if (instruction.form.is_pack) return find_row(instruction.opcode + " pack");
-  return find_row(instruction.opcode);
+  // Kept, as far as there is one: programs have few opcodes, and a spelling takes long to find.
+  static thread_local std::unordered_map<std::string, const Row*> known;
+  if (const auto found = known.find(instruction.opcode); found != known.end()) return found->second;
+  const Row* const row = find_row(instruction.opcode);
+  if (row) known.emplace(instruction.opcode, row);
+  return row;
 }
 
 LaneKit host_lane_kit() {

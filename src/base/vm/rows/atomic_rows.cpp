@@ -87,7 +87,7 @@ void decode_reduce_async(Decoder& decoder, const ptx::Instruction& instruction, 
 }
 
 void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const bool returns = words[0] == "atom", exchanges = words[words.size() - 2] == "cas";
   op.space = words[1] == "global" ? Space::global : words[1] == "shared" ? Space::shared : Space::generic;
   if (op.space != Space::shared) decoder.mark_global_atomics();
@@ -106,7 +106,7 @@ void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 /// atom.global.add.vN.type {d}, [a], {b}: each element is an atomic operation of its own (PTX ISA, "atom"),
 /// and here an op of its own.
 void decode_vector(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const size_t first = words[0] == "atom" ? 1 : 0;
   decoder.expect_operands(instruction, first + 2, first + 2);
   const size_t count = static_cast<size_t>(words[words.size() - 2][1] - '0');
@@ -180,7 +180,7 @@ bool swap_half(Warp& warp, const Op& op, uint32_t mask) {
 
 /// atom.exch.b128 d, [a], b; atom.cas.b128 d, [a], b, c (PTX ISA, "atom"): registers are pairs of 64 bits.
 void decode_pair(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const bool swaps = words[words.size() - 2] == "cas";
   op.space = words[1] == "global" ? Space::global : words[1] == "shared" ? Space::shared : Space::generic;
   if (op.space != Space::shared) decoder.mark_global_atomics();

@@ -74,7 +74,7 @@ bool copy_bulk(Warp& warp, const Op& op, uint32_t mask) {
 
 /// cp{.reduce}.async.bulk.to.from.completion{...} [to], [from], size{, [mbar]}{, mask}{, policy}
 void decode_bulk_copy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   BulkOperands operands(decoder, instruction, op);
   const size_t first = words[1] == "reduce" ? 4 : 3;
   BulkForm& form = operands.form;

@@ -39,7 +39,7 @@ void decode_anything(Decoder&, const ptx::Instruction&, Op&) {}
 
 /// bar{rier}.{sync,arrive} a{, b}; bar.red.op d, a{, b}, {!}c. s[0] barrier, s[1] threads, s[2] vote.
 void decode_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   std::vector<Operand> operands = instruction.operands;
   op.immediate = words[1] == "arrive" ? barrier_arrive : barrier_sync;
   if (words[1] == "red") {

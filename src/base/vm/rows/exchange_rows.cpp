@@ -68,7 +68,7 @@ bool shuffle(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void decode_shuffle(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const bool sync = words[1] == "sync";
   decoder.expect_operands(instruction, sync ? 5 : 4, sync ? 5 : 4);
   const std::string& mode = words[sync ? 2 : 1];
@@ -133,7 +133,7 @@ bool match(Warp& warp, const Op& op, uint32_t mask) {
 
 void decode_match(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 3, 3);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   op.immediate = words[1] == "all" ? all : any;
   op.type = words.back() == "b64" ? Type::b64 : Type::b32;
   const Operand& to = instruction.operands[0];

@@ -99,7 +99,7 @@ bool act(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void decode(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const auto has = [&](const char* word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
@@ -146,7 +146,7 @@ void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction,
 /// at once, which is one of the orders that hardware may choose, and the arrival follows.
 void decode_copy_arrival(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 1, 1);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   Op landing = op;
   landing.row = find_row("cp.async.wait_all");
   landing.kind = landing.row->kind;

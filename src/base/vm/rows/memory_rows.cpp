@@ -1,5 +1,6 @@
 // ld, st, prefetch, and what turns addresses from one space to another (PTX ISA 9.7.9).
 #include <cstring>
+#include <span>
 
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
@@ -204,8 +205,9 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   decoder.address(address, op);
   if (op.type == Type::b128) return decode_pair_access(decoder, op, data, is_load);
-  std::vector<Operand> elements =
-      data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
+  const std::span<const Operand> elements = data.kind == Operand::Kind::vector
+                                                ? std::span<const Operand>(data.elements)
+                                                : std::span<const Operand>(&data, 1);
   if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");
   std::vector<Slot> slots;
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -259,7 +261,7 @@ bool convert_address(Warp& warp, const Op& op, uint32_t mask) {
 
 void decode_convert_address(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 2, 2);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const bool to = words[1] == "to";
   const std::string& space = words[to ? 2 : 1];
   const uint64_t window = space == "shared" ? shared_window : space == "local" ? local_window : 0;

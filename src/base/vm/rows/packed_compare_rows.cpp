@@ -108,7 +108,7 @@ uint64_t yes_of(Type type) {
 /// set.cmp.bool{.ftz}.dtype.stype d, a, b, {!}c;
 void decode_combined_set(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 4, 4);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const Type to = *ptx::type_named(words[words.size() - 2]), from = *ptx::type_named(words.back());
   const Slot d = decoder.destination(instruction.operands[0], to),
              a = decoder.source(instruction.operands[1], from),

@@ -145,7 +145,7 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   op.type = *ptx::type_named(words.back());
   op.immediate = (words[0].back() == 'c' ? 1 : 0) | (instruction.form.carry_out ? 2 : 0) |
                  (words[0].starts_with("sub") ? 4 : 0);

@@ -160,7 +160,7 @@ bool named(const std::vector<std::string>& words, const char* name) {
 /// cp.async.bulk.tensor.Nd.shared::cluster.global.mode... [to], [map, {c}], [mbar]{, {offsets}}{, mask}{,
 /// policy}
 void decode_load(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   BulkOperands operands(decoder, instruction, op);
   BulkForm& form = operands.form;
   form.axes = axes_of(words), form.im2col = named(words, "im2col"), form.to_shared = true;
@@ -173,7 +173,7 @@ void decode_load(Decoder& decoder, const ptx::Instruction& instruction, Op& op) 
 
 /// cp{.reduce}.async.bulk.tensor.Nd.global.shared::cta... [map, {c}], [from]{, policy}
 void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   BulkOperands operands(decoder, instruction, op);
   BulkForm& form = operands.form;
   form.axes = axes_of(words), form.im2col = named(words, "im2col_no_offs"), form.from_shared = true;

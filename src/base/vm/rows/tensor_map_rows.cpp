@@ -48,7 +48,7 @@ void decode_replace(Decoder& decoder, const ptx::Instruction& instruction, Op& o
   static constexpr std::string_view fields[] = {
       "global_address", "global_dim", "global_stride",     "box_dim",      "element_stride",
       "rank",           "elemtype",   "interleave_layout", "swizzle_mode", "fill_mode"};  // MapNumber
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const auto number =
       static_cast<MapNumber>(std::find(std::begin(fields), std::end(fields), words[3]) - fields);
   op.immediate = static_cast<uint64_t>(number);

@@ -158,7 +158,7 @@ void append_apart(std::vector<Op>& ops, const Op& op, Part part, bool load, Slot
 /// stride};
 void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 2, 3);
-  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<std::string>& words = decoder.parts(instruction);
   const bool load = words[1] == "load";
   MatrixForm form = form_of_shape(decoder, words[6]);
   const Element element = *element_named(words.back());
