@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/vm/engine.h"
 
@@ -83,6 +84,28 @@ void lay_out(Block& block) {
 
 }  // namespace
 
+namespace {
+
+struct LeftFile {
+  std::unique_ptr<std::byte[]> bytes;
+  size_t size = 0;
+};
+thread_local LeftFile left_file;
+
+}  // namespace
+
+std::byte* FileMemory::of(size_t bytes) {
+  if (size_ < bytes && left_file.size > size_)
+    bytes_ = std::move(left_file.bytes), size_ = std::exchange(left_file.size, 0);
+  if (size_ < bytes) bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes), size_ = bytes;
+  return bytes_.get();
+}
+
+FileMemory::~FileMemory() {
+  constexpr size_t kMostLeft = size_t{1} << 26;
+  if (size_ > left_file.size && size_ <= kMostLeft) left_file = {std::move(bytes_), size_};
+}
+
 void prepare_worker(Worker& worker, const LaunchContext& context) {
   const Code& code = *context.code;
   Block& block = worker.block;
@@ -90,9 +113,8 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
   lay_out(block);
   const uint32_t warps = block.warp_stride * block.members;
   const size_t stride = (code.file_bytes + 127) / 64 * 64;
-  worker.file_memory.assign(stride * warps + 64, std::byte{0});
-  auto aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(worker.file_memory.data()) + 63) &
-                                              ~uintptr_t{63});
+  std::byte* const file = worker.file_memory.of(stride * warps + 64);
+  auto aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(file) + 63) & ~uintptr_t{63});
   block.warps.assign(warps, Warp{});
   for (uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];

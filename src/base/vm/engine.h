@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,10 +36,25 @@ struct ArgumentRange {
   uint64_t count = 0, nans = 0;
 };
 
+/// Bytes that hold anything, left by one worker to the next of its thread: start_block writes what may
+/// matter.
+class FileMemory {
+ public:
+  std::byte* of(size_t bytes);
+  FileMemory() = default;
+  FileMemory(const FileMemory&) = delete;
+  FileMemory& operator=(const FileMemory&) = delete;
+  ~FileMemory();
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  size_t size_ = 0;
+};
+
 /// One host thread's state, kept over blocks and launches of one Code.
 struct Worker {
   Block block;
-  std::vector<std::byte> file_memory;
+  FileMemory file_memory;
   std::vector<ArgumentRange> ranges;  ///< by Code::exponentials
   uint64_t lane_instructions = 0;
   uint64_t instructions = 0;  ///< of warps

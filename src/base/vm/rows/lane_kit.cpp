@@ -132,32 +132,36 @@ uint32_t lanes_within(const uint64_t* address, uint64_t base, uint64_t bytes) {
   return lanes;
 }
 
+typedef uint64_t Eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+/// A bit of some lane.
+bool is_any(const Eight& x) {
+#ifdef __AVX512F__
+  typedef long long Tested __attribute__((vector_size(64)));
+  const auto& tested = reinterpret_cast<const Tested&>(x);
+  return __builtin_ia32_ptestmq512(tested, tested, 0xff) != 0;
+#else
+  return (x[0] | x[1] | x[2] | x[3] | x[4] | x[5] | x[6] | x[7]) != 0;
+#endif
+}
+
 Places place_lanes(std::byte** host, const uint64_t* address, uint32_t mask, const Window& window) {
   typedef uint64_t __attribute__((may_alias)) pointer_bits;
   auto* to = reinterpret_cast<pointer_bits*>(host);
-  const auto data = reinterpret_cast<uint64_t>(window.data);
-  const uint64_t base = window.base, last = window.last, low_bits = window.low_bits;
-  const uint64_t first = address[0], bytes = low_bits + 1;
-  uint64_t bad = 0, not_one = 0, not_in_row = 0;
-  if (mask != ~0u) {
-#pragma GCC ivdep
-    for (uint64_t i = 0; i < 32; ++i) {
-      const uint64_t offset = address[i] - base, active = 0 - ((uint64_t{mask} >> i) & 1);
-      to[i] = data + offset;
-      bad |= ((offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits)) & active;
-    }
-    return bad ? Places::outside : Places::apart;
+  const uint64_t low_bits = window.low_bits, bytes = low_bits + 1,
+                 moved = reinterpret_cast<uint64_t>(window.data) - window.base;
+  Eight bad{}, not_one{}, not_in_row{}, row = address[0] + Eight{0, 1, 2, 3, 4, 5, 6, 7} * bytes,
+                                        bit = {1, 2, 4, 8, 16, 32, 64, 128};
+  for (int i = 0; i < 32; i += 8, row += 8 * bytes, bit <<= 8) {
+    const Eight at = *reinterpret_cast<const Eight*>(address + i);
+    *reinterpret_cast<Eight*>(to + i) = at + moved;
+    Eight wrong = reinterpret_cast<Eight>(at - window.base > window.last) | (at & low_bits);
+    if (mask != ~0u) wrong &= reinterpret_cast<Eight>((bit & uint64_t{mask}) != 0);
+    bad |= wrong, not_one |= at ^ address[0], not_in_row |= at ^ row;
   }
-#pragma GCC ivdep
-  for (uint64_t i = 0; i < 32; ++i) {
-    const uint64_t offset = address[i] - base;
-    to[i] = data + offset;
-    bad |= (offset > last ? ~uint64_t{0} : 0) | (address[i] & low_bits);
-    not_one |= address[i] ^ first;
-    not_in_row |= address[i] ^ (first + i * bytes);
-  }
-  if (bad) return Places::outside;
-  return not_one == 0 ? Places::one : not_in_row == 0 ? Places::in_row : Places::apart;
+  if (is_any(bad)) return Places::outside;
+  if (mask != ~0u) return Places::apart;
+  return !is_any(not_one) ? Places::one : !is_any(not_in_row) ? Places::in_row : Places::apart;
 }
 
 uint32_t shuffle_sources(uint64_t mode, const void* b, const void* c, uint32_t* from) {
