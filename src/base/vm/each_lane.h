@@ -14,4 +14,11 @@ void each_lane(uint32_t mask, Visit visit) {
     for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
 }
 
+/// How many are set; std::popcount is a call where the processor's own count may be missing.
+constexpr uint32_t lanes_in(uint32_t mask) {
+  mask -= mask >> 1 & 0x55555555u;
+  mask = (mask & 0x33333333u) + (mask >> 2 & 0x33333333u);
+  return ((mask + (mask >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
+}
+
 }  // namespace assay::vm

@@ -12,6 +12,7 @@
 
 #include "src/base/vm/approximate.h"
 #include "src/base/vm/compiled/compiled_code.h"
+#include "src/base/vm/each_lane.h"
 #include "src/base/vm/permutation.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
@@ -181,7 +182,7 @@ class Engine {
           continue;
         }
       }
-      lanes += mask == ~0u ? 32 : static_cast<uint64_t>(std::popcount(mask));
+      lanes += mask == ~0u ? 32 : lanes_in(mask);
       if constexpr (has(hook::before)) trace_.before(warp, op, mask);
       if constexpr (Trace::stops)
         if (warp.block->trap) goto done;

@@ -499,7 +499,7 @@ uint32_t ErrorTrace::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKi
   if (facts_[index].edge == EdgeKind::magnitude)
     kit_.value_range(r.value, true, mask, &seen.edge.smallest, &seen.edge.largest);
   const uint32_t rounded = kept & masks.rounded, parted = kept & masks.parted;
-  seen.roundings += static_cast<uint64_t>(std::popcount(rounded));
+  seen.roundings += lanes_in(rounded);
   each_lane(rounded & masks.large, [&](int lane) {
     if (r.value[lane] != 0) seen.largest = std::max(seen.largest, std::fabs(r.local[lane] / r.value[lane]));
   });

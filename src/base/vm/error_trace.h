@@ -219,7 +219,7 @@ class ErrorTrace : public PlainTrace {
     static constexpr ptrdiff_t kApart = -1;
     /// As far as lanes 0, 1, ... take part and no others; 0: others do, or they lie apart.
     size_t even_lanes() const {
-      return stride == kApart || (mask & (mask + 1)) ? 0 : static_cast<size_t>(std::popcount(mask));
+      return stride == kApart || (mask & (mask + 1)) ? 0 : static_cast<size_t>(std::countr_one(mask));
     }
     void lie_evenly(size_t begin, ptrdiff_t apart) { first = begin, stride = apart, listed = false; }
     void list() {

@@ -30,13 +30,13 @@ template <class Visit>
     return visit(places);
   }
   // One stride, in bytes, for the first lanes, and no others; else none.
-  const size_t lanes = mask & (mask + 1) ? 0 : static_cast<size_t>(std::popcount(mask));
+  const size_t lanes = mask & (mask + 1) ? 0 : static_cast<size_t>(std::countr_one(mask));
   const auto stride_of = [&]() -> ptrdiff_t {
     if (lanes == 0) return Places::kApart;
     if (!row.at || lanes == 1) return 0;
     const uint64_t apart = row.at[1] - row.at[0];
-    uint64_t uneven = apart & 1;
-    for (size_t lane = 0; lane < lanes; ++lane) uneven |= row.at[lane] ^ (row.at[0] + lane * apart);
+    uint64_t uneven = apart & 1, here = row.at[0];
+    for (size_t lane = 0; lane < lanes; ++lane, here += apart) uneven |= row.at[lane] ^ here;
     return uneven || apart > kFurthestApart ? Places::kApart : static_cast<ptrdiff_t>(apart);
   };
   const ptrdiff_t stride = stride_of();
@@ -184,6 +184,7 @@ bool ErrorTrace::put_whole(Places& to, Places& from, size_t half) const {
   const ErrorKind* const known = from.cells->kind.get() + behind;
   const ErrorKind kind = known[from.at[0]];
   uint8_t others = 0;
+#pragma GCC unroll 8
   for (size_t lane = 0; lane < 32; ++lane) others |= known[from.at[lane]] != kind;
   if (others) return false;
   put_kind(to, half, kind);
