@@ -43,7 +43,7 @@ ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   const std::vector<Slice> slices = slices_of(p);
   const int64_t N = p.cu_seqlens.empty() ? s.B : static_cast<int64_t>(p.cu_seqlens.size()) - 1;
   ReferenceResult result;
-  result.outputs.push_back(output_of_zeros("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
+  result.outputs.push_back(output_of_zeros("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}, p.threads));
   result.outputs.push_back(output_of_zeros("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   result.outputs[0].roundoff = p.arithmetic.output_roundoff;
   std::mutex mutex;

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "reference/parallel.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -23,13 +24,17 @@ const std::array<double, 65536>& fp16_values() {
 
 }  // namespace
 
-ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes) {
+ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes, int threads) {
   ReferenceOutput out;
   out.name = std::move(name);
   size_t size = 1;
   for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
   out.axes = std::move(axes);
-  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
+  std::vector<double>* const fields[] = {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow};
+  for (std::vector<double>* field : fields) field->reserve(size);
+  constexpr size_t kMany = size_t{1} << 18;  // whose pages take longer than a thread to begin
+  parallel_for(std::ssize(fields), size < kMany ? 1 : threads,
+               [&](int64_t i) { fields[i]->assign(size, 0); });
   return out;
 }
 

@@ -20,7 +20,7 @@ std::vector<Slice> slices_of(const Problem&);
 std::vector<Slice> slices_of(const Problem&, int64_t heads);
 
 /// An output that slices are stored to or added up in.
-ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes);
+ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes, int threads = 1);
 
 /// The tensor of that name, or null where it is absent. Throws BadInput where its size is not `expected`
 /// elements.

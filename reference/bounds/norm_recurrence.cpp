@@ -72,8 +72,9 @@ struct NormRecurrence::Weights {
   }
 };
 
-void NormRecurrence::add_errors(const NormStep& s, const Errors& of, const std::vector<double>& magnitudes,
-                                const std::vector<double>& rho, std::vector<double>& e) const {
+[[gnu::target_clones("arch=x86-64-v4", "avx2", "default")]] void NormRecurrence::add_errors(
+    const NormStep& s, const Errors& of, const std::vector<double>& magnitudes,
+    const std::vector<double>& rho, std::vector<double>& e) const {
   const Weights w(s, K_, of);
   const double step = of.arithmetic.step, write = of.arithmetic.write;
   const bool outer = s.removal == Removal::then_decayed;

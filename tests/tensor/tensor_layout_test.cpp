@@ -69,12 +69,15 @@ TEST(TensorLayout, StridesThatLeaveElementsNoPlaceOfTheirOwnAreNamed) {
 TEST(TensorLayout, MemoryHoldsTheElementsAndNaNBetweenThem) {
   Tensor x("x", Dtype::bf16, {{"T", 2}, {"K", 2}});
   for (int64_t i = 0; i < 4; ++i) x.set_bits(i, 0x1110 + static_cast<uint64_t>(i));
-  const std::vector<std::byte> memory = strided_memory(x, layout_of_strides(x.axes, {3, 1}));
-  Tensor all("m", Dtype::bf16, {{"K", 5}});
-  ASSERT_EQ(memory.size(), all.data.size());
-  all.data = memory;
-  EXPECT_EQ((std::vector{all.bits(0), all.bits(1), all.bits(2), all.bits(3), all.bits(4)}),
-            (std::vector<uint64_t>{0x1110, 0x1111, 0xffff, 0x1112, 0x1113}));
+  const auto held = [&](std::vector<int64_t> strides) {
+    const std::vector<std::byte> memory = strided_memory(x, layout_of_strides(x.axes, strides));
+    Tensor all("m", Dtype::bf16, {{"K", 5}});
+    EXPECT_EQ(memory.size(), all.data.size());
+    all.data = memory;
+    return std::vector{all.bits(0), all.bits(1), all.bits(2), all.bits(3), all.bits(4)};
+  };
+  EXPECT_EQ(held({3, 1}), (std::vector<uint64_t>{0x1110, 0x1111, 0xffff, 0x1112, 0x1113}));
+  EXPECT_EQ(held({1, 3}), (std::vector<uint64_t>{0x1110, 0x1112, 0xffff, 0x1111, 0x1113}));
 }
 
 }  // namespace

@@ -107,10 +107,13 @@ TensorLayout layout_of_strides(const std::vector<Axis>& axes, const std::vector<
 std::vector<std::byte> strided_memory(const Tensor& tensor, const TensorLayout& layout) {
   const auto width = static_cast<size_t>(format(tensor.dtype).bytes);
   std::vector<std::byte> memory(static_cast<size_t>(layout.elements) * width, std::byte{0xff});
-  const int64_t size = tensor.size();
-  for (int64_t flat = 0; flat < size; ++flat)
-    std::memcpy(memory.data() + static_cast<size_t>(layout.position(flat)) * width,
-                tensor.data.data() + static_cast<size_t>(flat) * width, width);
+  layout.each_row(tensor.size(), [&](int64_t flat, int64_t position, int64_t count, int64_t stride) {
+    std::byte* to = memory.data() + static_cast<size_t>(position) * width;
+    const std::byte* from = tensor.data.data() + static_cast<size_t>(flat) * width;
+    if (stride == 1) return void(std::memcpy(to, from, static_cast<size_t>(count) * width));
+    for (int64_t i = 0; i < count; ++i, to += static_cast<size_t>(stride) * width, from += width)
+      std::memcpy(to, from, width);
+  });
   return memory;
 }
 

@@ -18,6 +18,13 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
   /// Position in memory of element `flat` (row by row) of the tensor.
   int64_t position(int64_t flat) const;
+  /// visit(flat, position, count, stride) for each row of the last axis: `count` elements from `flat` on, so
+  /// far apart.
+  template <class Visit>
+  void each_row(int64_t size, const Visit& visit) const {
+    const int64_t row = sizes.empty() ? 1 : sizes.back(), stride = sizes.empty() ? 1 : strides.back();
+    for (int64_t flat = 0; flat < size; flat += row) visit(flat, position(flat), row, stride);
+  }
   /// The element at a position; -1 in a gap.
   int64_t element(int64_t position) const;
   /// The last element at or before a position; -1 before the first.

@@ -109,8 +109,13 @@ void WrittenCheck::begin_run(const Memory& memory, const Program& program, const
       if (a.heap->heap.written[at]) areas_.fill(area, at, 1, written);
     if (!a.layout) continue;
     const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
-    for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
-      areas_.fill(area, static_cast<uint64_t>(a.layout->position(flat)) * width, width, written);
+    a.layout->each_row(a.tensor->size(), [&](int64_t, int64_t position, int64_t count, int64_t stride) {
+      if (stride == 1)
+        return areas_.fill(area, static_cast<uint64_t>(position) * width,
+                           static_cast<uint64_t>(count) * width, written);
+      for (int64_t i = 0; i < count; ++i)
+        areas_.fill(area, static_cast<uint64_t>(position + i * stride) * width, width, written);
+    });
   }
 }
 
