@@ -50,6 +50,11 @@ struct TileInputs {
   }
 };
 
+/// As std::fmax, which is a call: of x and what is a number.
+double larger(double x, double number) {
+  return x > number ? x : number;
+}
+
 /// One task: up to kGroups * W value columns of one slice.
 class Columns {
  public:
@@ -101,7 +106,7 @@ class Columns {
     std::vector<double> row(static_cast<size_t>(width_));
     for (int64_t t = 0; t < slice_.tokens; ++t) {
       decode_run(f_.x.v, f_.output_row(slice_, t) + v0_, width_, row.data());
-      for (size_t j = 0; j < row.size(); ++j) value_max_[j] = std::fmax(value_max_[j], std::fabs(row[j]));
+      for (size_t j = 0; j < row.size(); ++j) value_max_[j] = larger(std::fabs(row[j]), value_max_[j]);
     }
   }
   void read_initial_state() {
@@ -228,7 +233,7 @@ class Columns {
       double bound = error + flushed;
       bound += arithmetic.output_roundoff * (std::fabs(mid) + rad + bound) + half_subnormal;
       if (bound != 0) bound *= 1 + 0x1p-50;
-      const double largest = std::fmax(std::fmax(magnitude_[column], k_max_), 1.0);
+      const double largest = larger(larger(magnitude_[column], k_max_), 1.0);
       if (!(reach * largest < kOverflow && value_max_[column] < kOverflow)) bound = HUGE_VAL;
       if (!std::isfinite(mid) || !std::isfinite(rad)) rad = HUGE_VAL;
       const size_t out = static_cast<size_t>(at + j);
