@@ -45,6 +45,12 @@ TEST(UnsureRegisters, WhatIsWrittenOnEveryPathIsSure) {
                   .empty());
 }
 
+TEST(UnsureRegisters, WhatIsReachedByAJumpBackAloneIsLookedAt) {
+  const std::string there = "bra C;\nB: mov.u32 %d, %r1; bra E;\nC: ", back = "mov.u32 %r2, 5; bra B;\nE: ";
+  EXPECT_FALSE(unsure(there + back).empty());
+  EXPECT_TRUE(unsure(there + "mov.u32 %r1, 7;" + back).empty());
+}
+
 TEST(UnsureRegisters, WhatAnotherLaneMayReadIsUnsure) {
   EXPECT_FALSE(unsure("mov.u32 %r1, %a; shfl.sync.bfly.b32 %d, %r1, 1, 31, 0xffffffff;").empty());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "src/base/vm/flow_graph.h"
 
@@ -49,24 +50,19 @@ class Paths {
   }
 
   Words unsure() {
-    std::vector<size_t> open{0};
-    std::vector<char> seen(graph_.first.size());
-    while (!open.empty()) {
-      const size_t at = open.back();
-      open.pop_back();
-      seen[at] = 1;
-      const Set entered = of(entered_, at), writes = of(writes_, at);
-      for (const int32_t successor : graph_.successors[at]) {
-        const auto next = static_cast<size_t>(successor);
-        const Set known = of(entered_, next);
-        uint64_t less = 0;
-        for (size_t w = 0; w < words_; ++w) {
-          const uint64_t both = known[w] & (entered[w] | writes[w]);
-          less |= both ^ known[w], known[w] = both;
+    std::vector<char> seen(graph_.first.size()), open(graph_.first.size());
+    open[0] = 1;
+    // In the order of the text, which most paths go along: once, and once more for what loops bring back.
+    for (bool again = true; std::exchange(again, false);)
+      for (size_t at = 0; at < open.size(); ++at) {
+        if (!std::exchange(open[at], 0)) continue;
+        seen[at] = 1;
+        for (const int32_t successor : graph_.successors[at]) {
+          const auto next = static_cast<size_t>(successor);
+          if (!reach(at, next) && seen[next]) continue;
+          open[next] = 1, again |= next <= at;
         }
-        if (less || !seen[next]) open.push_back(next);
       }
-    }
     Words found(words_), written(words_);
     for (size_t at = 0; at < seen.size(); ++at) {
       if (!seen[at]) continue;
@@ -85,6 +81,16 @@ class Paths {
   static constexpr Slot kUnit = 64;  ///< bytes of the smallest cell
 
  private:
+  /// What is written behind `at` is written before `next` where it is on all other ways too. True: less is.
+  bool reach(size_t at, size_t next) {
+    const Set entered = of(entered_, at), writes = of(writes_, at), known = of(entered_, next);
+    uint64_t less = 0;
+    for (size_t w = 0; w < words_; ++w) {
+      const uint64_t both = known[w] & (entered[w] | writes[w]);
+      less |= both ^ known[w], known[w] = both;
+    }
+    return less != 0;
+  }
   Set of(Words& all, size_t stretch) const { return Set(all).subspan(stretch * words_, words_); }
   static bool has(const Words& set, Slot slot) { return set[slot / kUnit / 64] >> (slot / kUnit % 64) & 1; }
   static void add(Set set, Slot slot) { set[slot / kUnit / 64] |= uint64_t{1} << (slot / kUnit % 64); }
