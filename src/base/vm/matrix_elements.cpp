@@ -1,6 +1,8 @@
 #include "src/base/vm/matrix_elements.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "src/base/vm/warp.h"
 
@@ -40,7 +42,7 @@ MatrixElements::MatrixElements(const Warp& warp, const Op& op)
     : MatrixElements(op, warp.index, matrix_sources(warp, op)) {}
 
 MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources& sources)
-    : form_(MatrixForm::of(op.immediate)) {
+    : form_(MatrixForm::of(op.immediate)), sums_(&sums_of(form_)) {
   first_a_ = form_.sum_registers();
   first_b_ = first_a_ + form_.a_registers();
   first_c_ = form_.warpgroup ? 0 : first_b_ + form_.b_registers();
@@ -77,12 +79,21 @@ ElementPlace MatrixElements::b(int k, int column) const {
   return {first_b_ + reg, 4 * (column % 8) + group % 4, k % per * bits, 0};
 }
 
-ElementPlace MatrixElements::sum(int row, int column, int first) const {
-  const bool halves = form_.sum == Element::f16;
-  const int tile = row / 16 * form_.tiles + column / 8, blocks = form_.rows == 32 ? 2 : 1;
-  const int reg = halves ? row % 16 / 8 : 2 * (row % 16 / 8) + column % 2;
-  return {first + tile * (form_.sum_registers() / (form_.tiles * blocks)) + reg,
-          4 * (row % 8) + column % 8 / 2, halves ? 16 * (column % 2) : 0, 0};
+const std::vector<ElementPlace>& MatrixElements::sums_of(const MatrixForm& form) {
+  static thread_local std::vector<std::pair<uint64_t, std::unique_ptr<std::vector<ElementPlace>>>> known;
+  for (const auto& [bits, places] : known)
+    if (bits == form.bits()) return *places;
+  auto made = std::make_unique<std::vector<ElementPlace>>();
+  const bool halves = form.sum == Element::f16;
+  const int blocks = form.rows == 32 ? 2 : 1, of_tile = form.sum_registers() / (form.tiles * blocks);
+  for (int row = 0; row < form.rows; ++row)
+    for (int column = 0; column < form.columns(); ++column) {
+      const int tile = row / 16 * form.tiles + column / 8,
+                reg = halves ? row % 16 / 8 : 2 * (row % 16 / 8) + column % 2;
+      made->push_back(
+          {tile * of_tile + reg, 4 * (row % 8) + column % 8 / 2, halves ? 16 * (column % 2) : 0, 0});
+    }
+  return *known.emplace_back(form.bits(), std::move(made)).second;
 }
 
 }  // namespace assay::vm

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "src/base/vm/code.h"
 #include "src/base/vm/matrix_descriptor.h"
@@ -69,8 +70,15 @@ class MatrixElements {
   }
 
  private:
-  ElementPlace sum(int row, int column, int first) const;
+  /// Of elements of D and C, row by row, with the first register of either as 0; kept by form.
+  static const std::vector<ElementPlace>& sums_of(const MatrixForm&);
+  ElementPlace sum(int row, int column, int first) const {
+    ElementPlace at = (*sums_)[static_cast<size_t>(row * form_.columns() + column)];
+    at.slot += first;
+    return at;
+  }
   MatrixForm form_;
+  const std::vector<ElementPlace>* sums_;
   bool adds_ = true;
   int first_a_, first_b_, first_c_;
   uint32_t first_row_ = 0;  ///< of the warp in its warpgroup
