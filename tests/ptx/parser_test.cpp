@@ -138,6 +138,23 @@ struct Fault {
   std::string text, message;
 };
 
+/// By type: which range each name is a member of.
+TEST(Parser, ANameIsANumberOfARangeWhereverTheRangesNameEnds) {
+  const Module module = parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n"
+      ".reg .b32 %r<20>; .reg .b64 %rd<20>;\n"
+      "mov.b32 %r12, %r3; mov.b64 %rd12, %rd3;\n"
+      ".reg .b16 %q1<5>;\nmov.b16 %q12, %q14; mov.b32 %r12, %r13; ret;\n}\n",
+      "t.ptx");
+  const Function& k = module.functions.at(0);
+  const Type expected[] = {Type::b32, Type::b64, Type::b16, Type::b32};
+  for (size_t i = 0; i < std::size(expected); ++i)
+    for (const Operand& operand : k.body.at(i).operands)
+      EXPECT_EQ(k.registers.at(static_cast<size_t>(operand.reg)).type, expected[i]) << i;
+  EXPECT_EQ(k.body[3].operands[0].reg, k.body[0].operands[0].reg);
+  EXPECT_NE(k.body[3].operands[1].reg, k.body[0].operands[1].reg);
+}
+
 TEST(Parser, SaysWhereTheTextIsWrong) {
   const Fault faults[] = {
       {"", "t.ptx:1:1: no .version directive: this is not PTX text"},

@@ -41,7 +41,8 @@ class Parser {
   struct Scope {
     int parent = -1, depth = 0;
     std::vector<RegisterRange> register_ranges;
-    ByName<int32_t> registers;  ///< declared by their own names
+    bool digits_are_numbers = true;  ///< no range's name ends in one
+    ByName<int32_t> registers;       ///< declared by their own names
     ByName<int32_t> variables, labels;
     std::unordered_map<std::string, std::vector<std::string>> branch_tables;
     std::unordered_set<std::string> prototypes;  ///< .callprototype and .calltargets

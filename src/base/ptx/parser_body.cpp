@@ -17,6 +17,10 @@ constexpr size_t longest_site = 4096;  // of a comment's chain of calls
 constexpr int64_t most_registers = 1'000'000;
 constexpr size_t most_spare = size_t{1} << 16;  // instructions
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 /// Empty; with the room that the bodies before it in this thread took.
 std::vector<Instruction>& spare_body() {
   static thread_local std::vector<Instruction> spare;
@@ -152,6 +156,7 @@ void Parser::registers() {
       is_new = std::none_of(scope.register_ranges.begin(), scope.register_ranges.end(),
                             [&](const RegisterRange& range) { return range.name == name; });
       if (is_new) scope.register_ranges.push_back({name, *type, count, {}});
+      scope.digits_are_numbers &= !is_digit(name.back());
     } else {
       Operand known;
       is_new = !find_register(scope, name, known);
@@ -181,9 +186,9 @@ bool Parser::find_register(Scope& scope, std::string_view name, Operand& result)
   RegisterRange* member_of = nullptr;
   size_t member = 0;
   int64_t number = 0, unit = 1;
-  for (size_t at = name.size(); at-- > 1 && name[at] >= '0' && name[at] <= '9' && unit <= most_registers;
-       unit *= 10) {
+  for (size_t at = name.size(); at-- > 1 && is_digit(name[at]) && unit <= most_registers; unit *= 10) {
     number += (name[at] - '0') * unit;
+    if (scope.digits_are_numbers && is_digit(name[at - 1])) continue;
     if (name[at] == '0' && at + 1 < name.size()) continue;  // no number starts with 0
     const auto index = static_cast<size_t>(number);
     for (RegisterRange& range : scope.register_ranges) {
