@@ -41,7 +41,8 @@ class Paths {
   explicit Paths(const Code& code)
       : code_(code),
         graph_(flow_graph(code, 0, static_cast<int32_t>(code.ops.size()))),
-        words_((code.register_bytes / kUnit + 63) / 64),
+        numbers_(numbered(code)),
+        words_((static_cast<size_t>(cells_) + 63) / 64),
         entered_(graph_.first.size() * words_, ~uint64_t{0}),
         writes_(graph_.first.size() * words_) {
     std::ranges::fill(of(entered_, 0), 0);
@@ -79,8 +80,26 @@ class Paths {
   }
 
   static constexpr Slot kUnit = 64;  ///< bytes of the smallest cell
+  /// Among what unsure() gives; false of a unit that begins no cell.
+  bool has(const Words& set, Slot slot) const {
+    const int32_t number = numbers_[slot / kUnit];
+    return number >= 0 && (set[static_cast<size_t>(number) / 64] >> (number % 64) & 1);
+  }
 
  private:
+  /// Cells that ops read or write, by their first unit; -1: none. A register file has several units to a cell.
+  std::vector<int32_t> numbered(const Code& code) {
+    std::vector<int32_t> numbers(code.register_bytes / kUnit + 1, -1);
+    const auto note = [&](const Use& use) {
+      if (use.slot < code.register_bytes && numbers[use.slot / kUnit] < 0)
+        numbers[use.slot / kUnit] = cells_++;
+    };
+    for (const Signature& signature : code.signatures) {
+      std::ranges::for_each(signature.reads, note);
+      std::ranges::for_each(signature.writes, note);
+    }
+    return numbers;
+  }
   /// What is written behind `at` is written before `next` where it is on all other ways too. True: less is.
   bool reach(size_t at, size_t next) {
     const Set entered = of(entered_, at), writes = of(writes_, at), known = of(entered_, next);
@@ -92,8 +111,10 @@ class Paths {
     return less != 0;
   }
   Set of(Words& all, size_t stretch) const { return Set(all).subspan(stretch * words_, words_); }
-  static bool has(const Words& set, Slot slot) { return set[slot / kUnit / 64] >> (slot / kUnit % 64) & 1; }
-  static void add(Set set, Slot slot) { set[slot / kUnit / 64] |= uint64_t{1} << (slot / kUnit % 64); }
+  void add(Set set, Slot slot) const {
+    const auto number = static_cast<size_t>(numbers_[slot / kUnit]);
+    set[number / 64] |= uint64_t{1} << (number % 64);
+  }
 
   void write(const Op& op, Set written) const {
     if (op.guarded || !is_of_lanes(code_.signature(op))) return;
@@ -111,6 +132,8 @@ class Paths {
 
   const Code& code_;
   const FlowGraph graph_;
+  int32_t cells_ = 0;
+  const std::vector<int32_t> numbers_;
   const size_t words_;
   Words entered_, writes_;  ///< by stretch: before it; in it
 };
@@ -123,12 +146,12 @@ std::vector<SlotRange> unsure_registers(const Code& code) {
   const bool calls =
       std::ranges::any_of(code.signatures, [](const Signature& s) { return s.control == Control::call; });
   if (calls || code.ops.empty()) return {{0, end}};
-  const Words unsure = Paths(code).unsure();
+  Paths paths(code);
+  const Words unsure = paths.unsure();
   std::vector<SlotRange> ranges;
   constexpr Slot kLargestCell = 256;  // which its first unit stands for
   for (Slot at = 0; at < end; at += Paths::kUnit) {
-    const Slot unit = at / Paths::kUnit;
-    if (!(unsure[unit / 64] >> (unit % 64) & 1)) continue;
+    if (!paths.has(unsure, at)) continue;
     const Slot behind = std::min(at + kLargestCell, end);
     if (!ranges.empty() && at <= ranges.back().end + kGap)
       ranges.back().end = behind;
