@@ -184,7 +184,6 @@ bool ErrorTrace::put_whole(Places& to, Places& from, size_t half) const {
   const ErrorKind* const known = from.cells->kind.get() + behind;
   const ErrorKind kind = known[from.at[0]];
   uint8_t others = 0;
-#pragma GCC unroll 8
   for (size_t lane = 0; lane < 32; ++lane) others |= known[from.at[lane]] != kind;
   if (others) return false;
   put_kind(to, half, kind);

@@ -87,7 +87,7 @@ class Paths {
   }
 
  private:
-  /// Cells that ops read or write, by their first unit; -1: none. A register file has several units to a cell.
+  /// Cells that ops read or write, by their first unit; -1: none. Most take several units of the file.
   std::vector<int32_t> numbered(const Code& code) {
     std::vector<int32_t> numbers(code.register_bytes / kUnit + 1, -1);
     const auto note = [&](const Use& use) {
