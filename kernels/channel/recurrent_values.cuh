@@ -35,6 +35,12 @@ __device__ __forceinline__ void keep_columns(float* state, int K, int width, int
   }
 }
 
+// do of tokens that are not there: q do is -0, which leaves also a G of -0 as it is.
+template <class Format>
+__device__ __forceinline__ typename Format::Bits no_cotangent(float scale) {
+  return Format::encode(scale < 0.0f ? 0.0f : -0.0f);
+}
+
 // u [H, K] where exclusive, else null; `width`: of the rows of adjoints, which may be null; all else as in
 // fused_recurrent_backward.cu. `Query`: format of q. `block`: which of the grid described there.
 template <class Format, class Gate, int capacity, bool exclusive, class Query = Format>
@@ -74,7 +80,8 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
     next_g.read(g + token * K, i64(heads) * K, g == nullptr ? 0 : count, K);
-    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin);
+    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin,
+                 no_cotangent<Format>(scale));
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
   const auto write = [&](i64 begin) {
@@ -100,17 +107,16 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
       Lanes::load(decays[step], lane, e_t);
 #pragma unroll
       for (int r = 0; r < held; ++r) {
-        const float do_t = cotangents[step][row + r];
         sum[r][step] = 0.0f;
 #pragma unroll
         for (int i = 0; i < per_lane; ++i) {
           float& g = G[r][i];
           if constexpr (exclusive) {
-            const float write = q_t[i] * do_t;
+            const float write = q_t[i] * cotangents[step][row + r];
             sum[r][step] = fused(k_t[i], fused(bonus[i], write, g), sum[r][step]);
             g = fused(e_t[i], g, write);
           } else {
-            g = fused(q_t[i], do_t, g);
+            g = fused(q_t[i], cotangents[step][row + r], g);
             sum[r][step] = fused(k_t[i], g, sum[r][step]);
             g = e_t[i] * g;
           }
