@@ -31,13 +31,24 @@ TEST(MisplacedOutputs, AreStoredByALineAndPlacedByAnother) {
   const std::vector<SuspectLine> lines = lines_of_misplaced(told([](size_t i) { return (i + 5) % 32; }), {});
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].at.where.line, 9);
-  EXPECT_EQ(lines[0].reason, "it stores o, whose right values are all there, at other places");
+  EXPECT_EQ(lines[0].reason,
+            "of 32 wrong elements of o that it stores the right values of 32 are there, at other places");
   EXPECT_EQ(lines[1].at.where.line, 5);
 }
 
 TEST(MisplacedOutputs, AreNoneWhereTheRightValuesAreNotThere) {
   EXPECT_TRUE(lines_of_misplaced(told([](size_t i) { return i; }, 1.5), {}).empty());
   EXPECT_TRUE(lines_of_misplaced(told([](size_t i) { return (i + 5) % 32; }, 1.001), {}).empty());
+}
+
+/// The last five go past the end.
+TEST(MisplacedOutputs, AreStillThoseOfWhichMostAreThere) {
+  TellingCase shifted = told([](size_t i) { return (i + 5) % 32; });
+  for (size_t i = 27; i < 32; ++i) shifted.expected["o"][i] *= 1.25;
+  const std::vector<SuspectLine> lines = lines_of_misplaced(shifted, {});
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines[0].reason,
+            "of 32 wrong elements of o that it stores the right values of 27 are there, at other places");
 }
 
 /// Two values exchanged may be a chance.

@@ -8,6 +8,7 @@
 
 #include "src/base/vm/value_slice.h"
 #include "src/verification/diagnosis/address_maker.h"
+#include "src/verification/diagnosis/index_maker.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
 
@@ -22,22 +23,29 @@ struct Value {
   std::string output;
 };
 
-/// What is right of wrong elements, where each of them has it in another place; empty: no chance is ruled
-/// out.
-std::optional<std::string> holder_of(const std::vector<double>& should, const std::vector<bool>& is_wrong,
-                                     const std::vector<Value>& values) {
+/// Where what is right of wrong elements stands, and of how many of them.
+struct Held {
+  std::string output;
+  size_t found = 0, wrong = 0;
+};
+
+/// Of most wrong elements; none where no chance is ruled out. What is stored past an output's end is in none.
+std::optional<Held> held_elsewhere(const std::vector<double>& should, const std::vector<bool>& is_wrong,
+                                   const std::vector<Value>& values) {
   double bits = 0;
-  std::optional<std::string> holder;
+  Held held;
   for (size_t i = 0; i < should.size(); ++i) {
     if (!is_wrong[i]) continue;
+    ++held.wrong;
     const double near = kSame * std::fabs(should[i]);
     const auto found = std::lower_bound(values.begin(), values.end(), should[i] - near,
                                         [](const Value& v, double x) { return v.number < x; });
-    if (near == 0 || found == values.end() || found->number > should[i] + near) return std::nullopt;
+    if (near == 0 || found == values.end() || found->number > should[i] + near) continue;
     bits += -std::log2(2 * kSame * static_cast<double>(values.size()));
-    holder = found->output;
+    ++held.found, held.output = found->output;
   }
-  return bits >= thresholds::kSurelyNoChance ? holder : std::nullopt;
+  if (2 * held.found <= held.wrong || bits < thresholds::kSurelyNoChance) return std::nullopt;
+  return held;
 }
 
 }  // namespace
@@ -52,8 +60,8 @@ std::vector<SuspectLine> lines_of_misplaced(const TellingCase& told, const vm::M
   const SourceText source(told.program.name);
   for (const Tensor& output : told.wrong) {
     const std::vector<bool> is_wrong = told.wrong_elements(output.name);
-    const auto holder = holder_of(told.expected.at(output.name), is_wrong, values);
-    if (!holder) continue;
+    const auto held = held_elsewhere(told.expected.at(output.name), is_wrong, values);
+    if (!held) continue;
     const auto first = std::find(is_wrong.begin(), is_wrong.end(), true) - is_wrong.begin();
     const vm::ValueSlice slice =
         vm::slice_value(told.program, told.inputs, machine, output.name, first, {.instances = 64});
@@ -62,12 +70,14 @@ std::vector<SuspectLine> lines_of_misplaced(const TellingCase& told, const vm::M
     const ptx::Module& module = *slice.modules[static_cast<size_t>(store.module)];
     const SuspectLine line{
         link_of(module, store.function, store.instruction, source),
-        *holder == output.name
-            ? fmt::format("it stores {}, whose right values are all there, at other places", output.name)
-            : fmt::format("it stores {}, whose right values are all in {}", output.name, *holder)};
+        fmt::format("of {} wrong elements of {} that it stores the right values of {} are there, {}",
+                    held->wrong, output.name, held->found,
+                    held->output == output.name ? "at other places" : "in " + held->output)};
     lines.push_back(line);
-    if (*holder != output.name) continue;
-    if (auto maker = address_maker(module, store.function, store.instruction, source))
+    if (held->output != output.name) continue;
+    auto maker = index_maker(module, store.function, store.instruction, source);
+    if (!maker) maker = address_maker(module, store.function, store.instruction, source);
+    if (maker)
       lines.push_back({*std::move(maker), fmt::format("it says where line {} stores", line.at.where.line)});
   }
   return lines;
