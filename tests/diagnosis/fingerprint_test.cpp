@@ -143,6 +143,18 @@ TEST(Fingerprint, AnInputOfAnotherHeadIsMisread) {
   EXPECT_EQ(found.misread.front().axis, "H");
 }
 
+/// Pairs of tokens have each other's query; k and g are read rightly.
+TEST(Fingerprint, AnInputOfAnotherTokenIsMisreadWhereThatAloneIsDependedOn) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return at(name, name[0] == 'q' ? t ^ 1 : t, h);
+  };
+  const Fingerprint found = fingerprint_of(program);
+  ASSERT_EQ(found.misread.size(), 1u);
+  EXPECT_EQ(found.misread.front().input, "q");
+  EXPECT_EQ(found.misread.front().axis, "T");
+}
+
 TEST(Fingerprint, WhereEveryInputIsOfAnotherHeadTheOutputMayBe) {
   Recurrence program;
   program.read = [](const auto& at, const char* name, int64_t t, int64_t h) { return at(name, t, 1 - h); };

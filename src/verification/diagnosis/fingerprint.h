@@ -29,8 +29,7 @@ struct Dependence {
   std::vector<DependenceColumn> columns;
 };
 
-/// Outputs depend on other elements of an input than they should, and these lie along one axis, of heads or
-/// of sequences.
+/// Outputs depend on other elements of an input than they should, and these lie along one axis.
 struct Misread {
   std::string input, axis;
 };

@@ -411,9 +411,9 @@ bool has_axis_like(const Tensor& input, const std::string& axis) {
   });
 }
 
-/// Of one output, along heads and sequences: along time a neighbour's weight may be a decay's, along channels
-/// it may be the state that is shifted. Where no other input is read rightly along the axis it is the output
-/// that is misplaced.
+/// Of one output. Along time a neighbour's weight may be a decay's, along channels it may be the state that
+/// is shifted: there, others must be depended on, and no longer those that should be. Where no other input
+/// is read rightly along the axis it is the output that is misplaced.
 void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& misread) {
   const auto axis_of = [](const Sentence& s) -> std::optional<std::string> {
     if (!s.differs() || s.ratio() || s.only_extra()) return std::nullopt;  // none, a weight, or too many
@@ -422,8 +422,9 @@ void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& 
     return shift ? std::optional(shift->axis) : std::nullopt;
   };
   for (const Sentence* s : of_output) {
-    const std::optional<std::string> axis = axis_of(*s);
-    if (!axis || !(is_of_heads(*axis) || *axis == "B" || *axis == "N")) continue;
+    std::optional<std::string> axis = axis_of(*s);
+    if (axis && !is_of_heads(*axis) && *axis != "B" && *axis != "N") axis = s->misread_axis();
+    if (!axis) continue;
     const auto known = [&](const Misread& m) { return m.input == s->input_name(); };
     if (std::any_of(misread.begin(), misread.end(), known)) continue;
     // Of the others that have the axis some are read rightly, and none is misplaced in another way.

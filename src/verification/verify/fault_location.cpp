@@ -66,8 +66,12 @@ bool is_gate(const std::string& input, const TellingCase& told) {
 
 /// "gate-of-another-head", as the meaning of that name.
 std::string cause_of(const Misread& misread, const TellingCase& told) {
-  return fmt::format("{}-of-another-{}", is_gate(misread.input, told) ? "gate" : "operand",
-                     misread.axis.starts_with('H') ? "head" : "sequence");
+  const std::string& axis = misread.axis;
+  const char* const place = axis.starts_with('H')        ? "head"
+                            : axis == "B" || axis == "N" ? "sequence"
+                            : axis == "T"                ? "token"
+                                                         : "channel";
+  return fmt::format("{}-of-another-{}", is_gate(misread.input, told) ? "gate" : "operand", place);
 }
 
 /// Derivatives have told which input is read where it should not be; null: none is, or what is known better
