@@ -51,6 +51,16 @@ TEST(MisplacedOutputs, AreStillThoseOfWhichMostAreThere) {
             "of 32 wrong elements of o that it stores the right values of 27 are there, at other places");
 }
 
+/// Of two heads of equal inputs one is wrong: what the other has is there, but not at another place.
+TEST(MisplacedOutputs, WhatIsRightWhereItBelongsIsNotElsewhere) {
+  TellingCase heads = told([](size_t i) { return i; });
+  for (size_t i = 16; i < 32; ++i) {
+    heads.expected["o"][i] = heads.exact["o"][i - 16];
+    heads.exact["o"][i] = 1.5 * heads.exact["o"][i - 16];
+  }
+  EXPECT_TRUE(lines_of_misplaced(heads, {}).empty());
+}
+
 /// Two values exchanged may be a chance.
 TEST(MisplacedOutputs, OfTwoElementsNothingIsSaid) {
   const auto first_two = [](size_t i) { return i < 2 ? 1 - i : i; };

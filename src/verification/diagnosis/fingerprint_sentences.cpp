@@ -423,7 +423,8 @@ void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& 
   };
   for (const Sentence* s : of_output) {
     std::optional<std::string> axis = axis_of(*s);
-    if (axis && !is_of_heads(*axis) && *axis != "B" && *axis != "N") axis = s->misread_axis();
+    if (axis && !is_of_heads(*axis) && *axis != "B" && *axis != "N")  // of a neighbour more is said
+      axis = s->shifted() ? std::nullopt : s->misread_axis();
     if (!axis) continue;
     const auto known = [&](const Misread& m) { return m.input == s->input_name(); };
     if (std::any_of(misread.begin(), misread.end(), known)) continue;

@@ -27,12 +27,14 @@ std::set<std::string> identifiers(const std::string& text) {
   return found;
 }
 
-/// Does the line move one of the names on: "key += 16 * warp"?
+/// Does the line move one of the names on: "key += 16 * warp"? Not a loop's head, and no sum of elements.
 bool moves_index(const std::string& text, const std::set<std::string>& names) {
+  if (text.find("for (") != std::string::npos) return false;
   for (size_t at = text.find(" += "); at != std::string::npos; at = text.find(" += ", at + 1)) {
     size_t begin = at;
     while (begin > 0 && is_word(text[begin - 1])) --begin;
-    if (names.contains(text.substr(begin, at - begin))) return true;
+    const bool of_elements = text.find_first_of("[(.", at) != std::string::npos;
+    if (!of_elements && names.contains(text.substr(begin, at - begin))) return true;
   }
   return false;
 }
@@ -42,7 +44,7 @@ bool moves_index(const std::string& text, const std::set<std::string>& names) {
 bool declares_index(const std::string& text, const std::set<std::string>& names) {
   if (text.find("for (") != std::string::npos) return false;
   const size_t equals = text.find(" = ");
-  if (equals == std::string::npos) return false;
+  if (equals == std::string::npos || text.compare(equals, 5, " = 0;") == 0) return false;  // of a loop
   size_t begin = equals;
   while (begin > 0 && is_word(text[begin - 1])) --begin;
   if (begin < 2 || text[begin - 1] != ' ' || !is_word(text[begin - 2])) return false;  // no type before it
@@ -83,7 +85,8 @@ std::optional<ChainLink> index_maker(const ptx::Module& module, int32_t function
   for (int32_t frame = line; frame >= 0; frame = module.lines[static_cast<size_t>(frame)].inlined_at) {
     const SourceLocation made = index_made_at(line_of(module, frame), source);
     if (made.line == 0) continue;
-    ChainLink link = link_of(module, function, instruction, source);
+    ChainLink link;  // of no instruction
+    link.where.function = module.functions[static_cast<size_t>(function)].name;
     link.where.file = made.file, link.where.line = made.line;
     link.text = source.line(made);
     return link;

@@ -14,7 +14,7 @@ bool is_word(char);
 
 /// The nearest line above the instruction's statement, or above a call that it was inlined at, that declares
 /// or moves an integer which the statement names. By the text: a compiler gives the instructions of such a
-/// line to its neighbours. Only file, line and text are another's than the instruction's.
+/// line to its neighbours. It has no instruction.
 std::optional<ChainLink> index_maker(const ptx::Module&, int32_t function, int32_t instruction,
                                      const SourceText&);
 

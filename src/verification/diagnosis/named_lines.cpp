@@ -174,34 +174,36 @@ void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result
     const size_t at = lines.of_instance()[*instance];
     if (at != SIZE_MAX && !lines.all[at].of_compiler) to.push_back({lines.all[at].at, std::move(reason)});
   };
-  const int own = line.at.where.line;
+  const SourceLocation& at_own = line.at.where;
+  const std::string own =
+      at_own.line > 0 ? fmt::format("line {}", at_own.line) : fmt::format("PTX line {}", at_own.ptx_line);
   if (!line.related) {
     add(line.superfluous, result.superfluous,
-        fmt::format("it multiplies by {:.6g}, by which line {} should be divided", 1 / line.factor, own));
+        fmt::format("it multiplies by {:.6g}, by which {} should be divided", 1 / line.factor, own));
     for (const uint32_t n : line.same_product)
       if (const size_t at = lines.of_instance()[n];
           at != SIZE_MAX && !lines.all[at].of_compiler && &lines.all[at] != &line)
         result.in_product.push_back(
             {lines.all[at].at,
-             fmt::format("the factor {:.6g} of line {} could stand in it as well", line.factor, own)});
+             fmt::format("the factor {:.6g} of {} could stand in it as well", line.factor, own)});
     return;
   }
   add(line.superfluous, result.superfluous,
       line.related->how == RelatedValue::How::divided
-          ? fmt::format("it multiplies by what the values of line {} should be divided by", own)
-          : fmt::format("without what it does to the value that line {} takes, all wrong elements are right",
+          ? fmt::format("it multiplies by what the values of {} should be divided by", own)
+          : fmt::format("without what it does to the value that {} takes, all wrong elements are right",
                         own));
   if (result.related.size() == 1)  // of the first
     for (const uint32_t n : line.same_product) {
       const size_t at = lines.of_instance()[n];
       if (at == SIZE_MAX || lines.all[at].of_compiler || &lines.all[at] == &line) continue;
       result.in_product.push_back(
-          {lines.all[at].at, fmt::format("the factor that line {} lacks could stand in it as well", own)});
+          {lines.all[at].at, fmt::format("the factor that {} lacks could stand in it as well", own)});
     }
-  add(line.taken, result.passed_on, fmt::format("line {} should take what it makes", own));
+  add(line.taken, result.passed_on, fmt::format("{} should take what it makes", own));
   if (result.alike.empty())
     if (const Line* nearest = nearest_of(line, line.alike, lines))
-      result.alike.push_back({nearest->at, fmt::format("it takes the value that line {} lacks", own)});
+      result.alike.push_back({nearest->at, fmt::format("it takes the value that {} lacks", own)});
 }
 
 }  // namespace

@@ -318,8 +318,10 @@ void note_superfluous(const vm::ValueSlice& slice, ExplainedLine& line) {
   constexpr size_t kMostTried = 8, kProducts = 2;
   std::vector<uint32_t> made = made_by_line(slice, line.instances);
   if (made.size() > kMostTried) made.resize(kMostTried);
-  for (size_t i = 0; i < made.size() && !line.superfluous; ++i)
-    line.superfluous = product_with(1 / line.factor, slice, made[i]);
+  std::vector<uint32_t> products;  // a number that one of them meets by chance is not met by all
+  for (const uint32_t n : made)
+    if (const auto product = product_with(1 / line.factor, slice, n)) products.push_back(*product);
+  if (made.size() > 1 && products.size() == made.size()) line.superfluous = products.front();
   for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)
     line.same_product = in_product(slice, made[i]);
   for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)

@@ -32,7 +32,7 @@ namespace {
 constexpr double kOfFingerprint = 2;
 /// Of an overflow that a wrong formula leads to: below what is said of that.
 constexpr double kBehindFormula = thresholds::kFormulaOnly - 0.01;
-constexpr std::string_view kFormulaDiffers = "formula-differs";
+constexpr std::string_view kFormulaDiffers = "formula-differs", kStoredElsewhere = "output-stored-elsewhere";
 
 /// Evidence of what is named, and the cause before what is not.
 void add_sentences(const Fingerprint& found, const std::string& where, Verification& v) {
@@ -153,7 +153,11 @@ void put_at(SuspectLine line, size_t place, std::vector<SuspectLine>& lines) {
     if (same_place(lines[i], line)) return;  // it is before that already
   for (const SuspectLine& other : lines)
     if (goes_through(other, line)) line.at = other.at;  // it says more
-  std::erase_if(lines, [&](const SuspectLine& l) { return same_place(l, line) || goes_through(line, l); });
+  const auto behind = lines.begin() + static_cast<ptrdiff_t>(std::min(place, lines.size()));
+  lines.erase(
+      std::remove_if(behind, lines.end(),
+                     [&](const SuspectLine& l) { return same_place(l, line) || goes_through(line, l); }),
+      lines.end());
   lines.insert(lines.begin() + static_cast<ptrdiff_t>(std::min(place, lines.size())), std::move(line));
   if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
 }
@@ -240,8 +244,11 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     if (!of.addressed.empty() && same_place(line, of.displaced.front()))
       put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
   }
-  const std::vector<SuspectLine> misplaced = lines_of_misplaced(cases.sliced, machine);
-  for (size_t i = std::min(misplaced.size(), kLinesSaid - 1); i-- > 0;) put_at(misplaced[i], 0, v.lines);
+  std::vector<SuspectLine> misplaced;
+  if (v.diagnosis.empty() || v.diagnosis.front().score < thresholds::kNamed ||
+      v.diagnosis.front().cause == kStoredElsewhere)  // no other cause explains what is wrong
+    misplaced = lines_of_misplaced(cases.sliced, machine);
+  for (size_t i = std::min(misplaced.size(), kLinesSaid - 1); i-- > 0;) put_at(misplaced[i], place, v.lines);
   if (auto absent = absent_argument(kernel, told, machine)) {
     std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == absent->cause; });
     v.diagnosis.push_back(*std::move(absent));
@@ -270,9 +277,13 @@ bool is_overflow(const Verification& v) {
          (v.diagnosis.front().cause == "format-overflow" || v.diagnosis.front().cause == "sum-overflow");
 }
 
-/// Where the formula is wrong of values in range too, the overflow is what comes of it.
-void locate_behind_overflow(const Kernel& kernel, const std::string& about, const vm::MachineOptions& machine,
-                            const VerifyOptions& options, Verification& v) {
+/// Where the formula is wrong of these values and of values in range too, the overflow is what comes of it.
+void locate_behind_overflow(const Kernel& kernel, const TensorMap& inputs, const std::string& about,
+                            const vm::MachineOptions& machine, const VerifyOptions& options,
+                            Verification& v) {
+  if (v.lane_instructions > thresholds::kExactInstructions ||
+      !find_telling_case(v.case_, kernel, &inputs, machine, options.meaning_seconds / 4))
+    return;
   const auto told = find_telling_case(v.case_, kernel, nullptr, machine, options.meaning_seconds / 4);
   if (!told) return;
   v.diagnosis.front().score = std::min(v.diagnosis.front().score, kBehindFormula);
@@ -297,7 +308,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
   if (v.trap) put_trapped(program, v);
   if (is_checks_own(v)) put_checked_first(program, inputs, machine, options.meaning_seconds / 4, v);
   if (!v.case_.blocks.empty()) return;
-  if (is_overflow(v) && !options.inputs) locate_behind_overflow(kernel, about, machine, options, v);
+  if (is_overflow(v) && !options.inputs) locate_behind_overflow(kernel, inputs, about, machine, options, v);
   if (!is_finite_fault(v)) return;
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (told)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "src/base/vm/value_slice.h"
@@ -29,10 +30,12 @@ struct Held {
   size_t found = 0, wrong = 0;
 };
 
-/// Of most wrong elements; none where no chance is ruled out. What is stored past an output's end is in none.
+/// Of most wrong elements among `values`, ascending; none where no chance is ruled out, a number that is
+/// wanted several times being one. What is stored past an output's end is in none.
 std::optional<Held> held_elsewhere(const std::vector<double>& should, const std::vector<bool>& is_wrong,
                                    const std::vector<Value>& values) {
-  double bits = 0;
+  std::vector<double> wanted;
+  std::map<std::string, size_t> outputs;
   Held held;
   for (size_t i = 0; i < should.size(); ++i) {
     if (!is_wrong[i]) continue;
@@ -41,20 +44,29 @@ std::optional<Held> held_elsewhere(const std::vector<double>& should, const std:
     const auto found = std::lower_bound(values.begin(), values.end(), should[i] - near,
                                         [](const Value& v, double x) { return v.number < x; });
     if (near == 0 || found == values.end() || found->number > should[i] + near) continue;
-    bits += -std::log2(2 * kSame * static_cast<double>(values.size()));
-    ++held.found, held.output = found->output;
+    ++held.found, wanted.push_back(should[i]);
+    if (++outputs[found->output] > outputs[held.output]) held.output = found->output;
   }
-  if (2 * held.found <= held.wrong || bits < thresholds::kSurelyNoChance) return std::nullopt;
+  std::sort(wanted.begin(), wanted.end());
+  size_t several = wanted.empty() ? 0 : 1;
+  for (size_t i = 1; i < wanted.size(); ++i)
+    several += wanted[i] - wanted[i - 1] > kSame * std::fabs(wanted[i]);
+  const double of_one = -std::log2(2 * kSame * static_cast<double>(std::max<size_t>(1, values.size())));
+  if (2 * held.found <= held.wrong || of_one * static_cast<double>(several) < thresholds::kSurelyNoChance)
+    return std::nullopt;
   return held;
 }
 
 }  // namespace
 
 std::vector<SuspectLine> lines_of_misplaced(const TellingCase& told, const vm::MachineOptions& machine) {
-  std::vector<Value> values;
-  for (const auto& [name, is] : told.exact)
-    for (const double x : is)
-      if (std::isfinite(x)) values.push_back({x, name});
+  std::vector<Value> values;  // of elements that are wrong: what is right is where it belongs
+  for (const Tensor& output : told.wrong) {
+    const std::vector<bool> is_wrong = told.wrong_elements(output.name);
+    const std::vector<double>& is = told.exact.at(output.name);
+    for (size_t i = 0; i < is.size(); ++i)
+      if (is_wrong[i] && std::isfinite(is[i])) values.push_back({is[i], output.name});
+  }
   std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return a.number < b.number; });
   std::vector<SuspectLine> lines;
   const SourceText source(told.program.name);
@@ -77,8 +89,7 @@ std::vector<SuspectLine> lines_of_misplaced(const TellingCase& told, const vm::M
     if (held->output != output.name) continue;
     auto maker = index_maker(module, store.function, store.instruction, source);
     if (!maker) maker = address_maker(module, store.function, store.instruction, source);
-    if (maker)
-      lines.push_back({*std::move(maker), fmt::format("it says where line {} stores", line.at.where.line)});
+    if (maker) lines.push_back({*std::move(maker), fmt::format("it says where {} is stored", output.name)});
   }
   return lines;
 }
