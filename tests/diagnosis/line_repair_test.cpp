@@ -128,7 +128,7 @@ TEST(LineRepair, AnIntegerAndTheLineThatTakesIt) {
   program.modules[0].ptx = std::make_shared<const std::string>(text);
   bool named = false;
   for (const Repair& r : repairs_of(program, [](int64_t i, double x) { return i == 3 ? 0 : 2 * x; }))
-    named |= r.at.where.line == 3 && r.branch && r.branch->where.line == 4;
+    named |= r.at.where.line == 3 && r.taker && r.taker->where.line == 4;
   EXPECT_TRUE(named);
 }
 

@@ -43,8 +43,8 @@ struct ExplainedLine {
   std::vector<std::vector<double>> moves;  ///< and how the elements move with it
   std::set<uint16_t> reached;              ///< elements that what is changed moves
   bool displaced =
-      false;           ///< what they would have to be are other values of the line, or of the input it reads
-  bool undue = false;  ///< what is changed would have to be 0
+      false;  ///< what they would have to be are other values of the line, or of the input it reads
+  size_t undue = 0, undue_of = 0;  ///< of so many values of one operation, so many would have to be 0
   std::optional<uint32_t>
       superfluous;                     ///< where `related` is a value that it is made of, what stands between
   std::optional<uint32_t> taken;       ///< where `related` is made of what it is made of too

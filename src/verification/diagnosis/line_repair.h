@@ -25,6 +25,7 @@ struct Repair {
   double left = 1;                   ///< 0: every element is right
   std::optional<ChainLink> decides;  ///< of a branch's guard: what it keeps from computing
   std::optional<ChainLink> branch;   ///< of a comparison: what it guards, where that is on another line
+  std::optional<ChainLink> taker;    ///< of an integer: what takes it on another line of the file
   std::optional<ChainLink> maker;    ///< of an operand: what made it, where that is on another line
 };
 

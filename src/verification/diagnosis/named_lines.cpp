@@ -12,6 +12,7 @@
 #include <set>
 
 #include "src/verification/diagnosis/address_maker.h"
+#include "src/verification/diagnosis/index_maker.h"
 #include "src/verification/diagnosis/source_line.h"
 
 namespace assay {
@@ -30,9 +31,9 @@ std::string reason_of(const Line& line) {
   if (line.displaced)
     return fmt::format("{} of its {} values would have to be those that it has, or its input has, elsewhere",
                        line.changes, line.values);
-  if (line.undue)
-    return fmt::format("{} of its {} values taken for 0 make all wrong elements right", line.changes,
-                       line.values);
+  if (line.undue > 0)
+    return fmt::format("{} of its {} values taken for 0 make all wrong elements right", line.undue,
+                       line.undue_of);
   if (line.factor != 0 && std::fabs(line.factor) < kLeftWhereExplained)
     return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
@@ -84,20 +85,17 @@ std::optional<SuspectLine> assignment_of(const Line* line, const SliceLines& lin
   return std::nullopt;
 }
 
-bool is_of_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
 /// "x" of "  a[i] = x;": what a statement that does no more than that passes on.
 std::string passed_on(const std::string& text) {
   const size_t equals = text.find(" = "), end = text.find(';');
   if (equals == text.npos || end == text.npos || end < equals + 3) return "";
   const std::string right = text.substr(equals + 3, end - equals - 3);
-  return std::all_of(right.begin(), right.end(), is_of_name) ? right : "";
+  return std::all_of(right.begin(), right.end(), is_word) ? right : "";
 }
 /// The line says "x = ..".
 bool makes(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name + " = "); at != text.npos; at = text.find(name + " = ", at + 1))
-    if (at == 0 || !is_of_name(text[at - 1])) return true;
+    if (at == 0 || !is_word(text[at - 1])) return true;
   return false;
 }
 /// The same of which an optimised program has no instruction any more, by the source alone.

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,15 @@ using vm::Flow;
 using vm::Op;
 using vm::OpChange;
 
+/// The op's line, where that is another than the repair's.
+std::optional<ChainLink> elsewhere(const vm::Code& code, const Op& op, const SourceText& source,
+                                   const Repair& repair) {
+  ChainLink link = link_of(*code.module, op.function, op.instruction, source);
+  const SourceLocation &a = link.where, &b = repair.at.where;
+  if (a.line <= 0 || (a.file == b.file && a.line == b.line)) return std::nullopt;
+  return link;
+}
+
 /// Compilers put a comparison where its operands are made, and the branch where the condition stands.
 void add_branch(const vm::Code& code, const Op& comparison, const SourceText& source, Repair& repair) {
   const auto writes = code.signature(comparison).writes;
@@ -24,9 +34,7 @@ void add_branch(const vm::Code& code, const Op& comparison, const SourceText& so
   for (size_t at = code.index(comparison) + 1; at < code.ops.size(); ++at) {
     const Op& op = code.ops[at];
     if (!op.guarded || op.guard != writes[0].slot || op.function < 0 || op.instruction < 0) continue;
-    ChainLink link = link_of(*code.module, op.function, op.instruction, source);
-    const SourceLocation &a = link.where, &b = repair.at.where;
-    if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.branch = std::move(link);
+    repair.branch = elsewhere(code, op, source, repair);
     return;
   }
 }
@@ -40,12 +48,10 @@ void add_taker(const vm::Code& code, const Op& maker, const SourceText& source, 
     const auto takes = [&](const vm::Use& use) { return use.slot == writes[0].slot; };
     const auto reads = code.signatures[at].reads;
     if (std::none_of(reads.begin(), reads.end(), takes) || op.function < 0 || op.instruction < 0) continue;
-    ChainLink link = link_of(*code.module, op.function, op.instruction, source);
-    const SourceLocation &a = link.where, &b = repair.at.where;
-    if (a.line > 0 && a.file == b.file && a.line != b.line) {
-      repair.branch = std::move(link);
-      return;
-    }
+    std::optional<ChainLink> link = elsewhere(code, op, source, repair);
+    if (!link || link->where.file != repair.at.where.file) continue;
+    repair.taker = std::move(link);
+    return;
   }
 }
 
@@ -65,9 +71,7 @@ void add_maker(const vm::Code& code, const Op& user, size_t operand, const Sourc
       continue;
     }
     if (op.function < 0 || op.instruction < 0 || op.space == ptx::Space::param) return;
-    ChainLink link = link_of(*code.module, op.function, op.instruction, source);
-    const SourceLocation &a = link.where, &b = repair.at.where;
-    if (a.line > 0 && (a.file != b.file || a.line != b.line)) repair.maker = std::move(link);
+    repair.maker = elsewhere(code, op, source, repair);
     return;
   }
 }

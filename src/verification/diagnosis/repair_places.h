@@ -7,7 +7,7 @@
 
 namespace assay {
 
-/// Sets Repair::decides, branch and maker. `simplicity`: of the change.
+/// Sets Repair::decides, branch, taker and maker. `simplicity`: of the change.
 void note_places(const vm::Code&, const vm::OpChange&, int simplicity, const SourceText&,
                  const std::function<bool(const SourceLocation&)>& may_compute_wrong, Repair&);
 

@@ -218,7 +218,7 @@ std::vector<const Line*> likeliest_first(const SliceLines& lines, bool plain) {
   // the least by chance.
   const auto rank = [](const Line& l) {
     const bool partly = l.left >= kLeftWhereExplained;
-    return std::tuple(!l.related, partly, !l.displaced && !l.undue, partly ? -bits_of(l) : 0.0,
+    return std::tuple(!l.related, partly, !l.displaced && l.undue == 0, partly ? -bits_of(l) : 0.0,
                       l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
   };
   std::stable_sort(order.begin(), order.end(),
@@ -275,7 +275,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
   for (Line& line : lines.all)
     for (const ChangedValues& values : late() ? std::vector<ChangedValues>() : changed_values(line, behind)) {
       line.displaced |= are_displaced(values, slice, tensors);
-      line.undue |= are_undue(values);
+      if (are_undue(values)) line.undue = values.now.size(), line.undue_of = values.of_operation.size();
     }
   for (Line& line : lines.all) note_superfluous(slice, line);
   const std::vector<const Line*> order = likeliest_first(lines, plain);

@@ -170,24 +170,24 @@ void put_about(const SuspectLine& line, size_t first, std::vector<SuspectLine>& 
   put_at(line, std::max<size_t>(first, mended ? 1 : 0), lines);
 }
 
-/// Which cases slices were taken in, and what they tell.
-struct LocatedCase {
+/// Where slices are taken, and what they tell.
+struct Sliced {
   std::optional<TellingCase> fewer, tiny;
-  Located optimised;
+  SuspectLines suspects;
 };
 
 /// In as few tokens as the shrunk case has, where that explains what is wrong, else in the telling case.
-LocatedCase located_case(const Kernel& kernel, const TellingCase& told, const Case& shrunk,
-                         const vm::MachineOptions& machine, double seconds) {
+Sliced sliced_in(const Kernel& kernel, const TellingCase& told, const Case& shrunk,
+                 const vm::MachineOptions& machine, double seconds) {
   const auto of = [&](std::optional<TellingCase> fewer) {
     const TellingCase& sliced = fewer ? *fewer : told;
     std::optional<TellingCase> tiny = with_tiny_gates(sliced, kernel, machine);
-    Located found = located({told, sliced, tiny ? &*tiny : nullptr}, machine, seconds);
-    return LocatedCase{std::move(fewer), std::move(tiny), std::move(found)};
+    SuspectLines found = suspects_in({told, sliced, tiny ? &*tiny : nullptr}, machine, seconds);
+    return Sliced{std::move(fewer), std::move(tiny), std::move(found)};
   };
   if (auto fewer = with_fewer_tokens(told, shrunk, kernel, machine)) {
-    LocatedCase found = of(std::move(fewer));
-    if (found.optimised.suspects.changes != SIZE_MAX) return found;
+    Sliced found = of(std::move(fewer));
+    if (found.suspects.changes != SIZE_MAX) return found;
   }
   return of(std::nullopt);
 }
@@ -201,9 +201,9 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
         return vm::run_moved(told.program, told.inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told.reference(moves); }, std::min(kOfFingerprint, seconds));
-  const LocatedCase in = located_case(kernel, told, v.case_, machine, seconds);
+  Sliced in = sliced_in(kernel, told, v.case_, machine, seconds);
   const ToldCases cases{told, in.fewer ? *in.fewer : told, in.tiny ? &*in.tiny : nullptr};
-  const Located& optimised = in.optimised;
+  const Located optimised = located(cases, std::move(in.suspects), machine, seconds);
   std::optional<Located> plain;
   std::string untried;
   try {

@@ -45,6 +45,9 @@ RepairedLines in_words(const std::vector<Repair>& repairs, const SuspectLines& s
       if (repair.branch)
         lines.used.push_back(
             {*repair.branch, fmt::format("it is decided so: with {} {}", repair.change, kAllRight)});
+      if (repair.taker)
+        lines.used.push_back(
+            {*repair.taker, fmt::format("it takes what was changed: with {} {}", repair.change, kAllRight)});
     } else if (repair.left > 0 && repair.left < kMostlyRepaired &&
                suspects.explain.contains(place_of(repair.at.where))) {
       lines.partial.push_back({repair.at, fmt::format("with {} {:.0f} % of the errors are gone",
@@ -150,8 +153,12 @@ SuspectLines suspects_of(const ToldCases& cases, Values values, const vm::Machin
 
 }  // namespace
 
-Located located(const ToldCases& cases, const vm::MachineOptions& machine, double seconds) {
-  SuspectLines suspects = suspects_of(cases, Values::all, machine, seconds);
+SuspectLines suspects_in(const ToldCases& cases, const vm::MachineOptions& machine, double seconds) {
+  return suspects_of(cases, Values::all, machine, seconds);
+}
+
+Located located(const ToldCases& cases, SuspectLines suspects, const vm::MachineOptions& machine,
+                double seconds) {
   const std::vector<Repair> repairs =
       repairs_of(cases.told, machine, suspects, suspects.likeliest, 0, std::min(kOfRepairs, seconds));
   RepairedLines repaired = in_words(repairs, suspects, cases.told.judged_elements());

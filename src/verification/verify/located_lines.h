@@ -37,8 +37,11 @@ struct ToldCases {
   const TellingCase* tiny = nullptr;
 };
 
-/// `seconds`: counted ones (counted_work.h), at most, of each part of the search.
-Located located(const ToldCases&, const vm::MachineOptions&, double seconds);
+/// Lines that explain what is wrong. `seconds`: counted ones (counted_work.h), at most, of each part of the
+/// search.
+SuspectLines suspects_in(const ToldCases&, const vm::MachineOptions&, double seconds);
+/// And what mends the program.
+Located located(const ToldCases&, SuspectLines, const vm::MachineOptions&, double seconds);
 
 /// The same without optimisation: there a statement that has no instruction of its own any more is still
 /// seen. Changes are tried where no plain one has mended the optimised program. None where the fault is not
