@@ -1,4 +1,4 @@
-// Source lines that may have made finite values wrong, the likeliest first.
+// Source lines that may have made finite values wrong or left memory unwritten, the likeliest first.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -23,11 +23,11 @@ bool is_branch(const ptx::Instruction& in) {
   return in.form.operation == ptx::Operation::bra && in.predicate >= 0 && !in.operands.empty();
 }
 
-/// Branches that lead over the instruction, or back to before it.
-std::vector<TakenPredicate> conditions_of(const ptx::Function& f, int32_t instruction) {
+/// Branches that lead over the instruction, or back to before it; of loops alone the latter.
+std::vector<TakenPredicate> conditions_of(const ptx::Function& f, int32_t instruction, bool of_loops) {
   std::vector<TakenPredicate> all;
   const ptx::Instruction& own = f.body[static_cast<size_t>(instruction)];
-  if (own.predicate >= 0) all.push_back({own.predicate, instruction});
+  if (own.predicate >= 0 && !of_loops) all.push_back({own.predicate, instruction});
   std::vector<std::pair<int32_t, TakenPredicate>> around;  ///< by distance
   for (int32_t i = 0; i < static_cast<int32_t>(f.body.size()); ++i) {
     const ptx::Instruction& in = f.body[static_cast<size_t>(i)];
@@ -35,7 +35,7 @@ std::vector<TakenPredicate> conditions_of(const ptx::Function& f, int32_t instru
     const int32_t to = in.operands.back().target;
     const bool over = i < instruction && to > instruction,
                back = i > instruction && to >= 0 && to <= instruction;
-    if (over || back) around.push_back({std::abs(i - instruction), {in.predicate, i}});
+    if ((over && !of_loops) || back) around.push_back({std::abs(i - instruction), {in.predicate, i}});
   }
   std::stable_sort(around.begin(), around.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -130,15 +130,25 @@ class Statements {
   std::vector<ChainLink> links_;
 };
 
+std::vector<ChainLink> statements_of(const ptx::Module& module, int32_t function, int32_t instruction,
+                                     const SourceText& source, bool of_loops) {
+  Statements statements(module, function, instruction, source);
+  for (const TakenPredicate& condition :
+       conditions_of(module.functions[static_cast<size_t>(function)], instruction, of_loops))
+    statements.add(condition);
+  return statements.take();
+}
+
 }  // namespace
 
 std::vector<ChainLink> deciding_statements(const ptx::Module& module, int32_t function, int32_t instruction,
                                            const SourceText& source) {
-  Statements statements(module, function, instruction, source);
-  for (const TakenPredicate& condition :
-       conditions_of(module.functions[static_cast<size_t>(function)], instruction))
-    statements.add(condition);
-  return statements.take();
+  return statements_of(module, function, instruction, source, false);
+}
+
+std::vector<ChainLink> loop_statements(const ptx::Module& module, int32_t function, int32_t instruction,
+                                       const SourceText& source) {
+  return statements_of(module, function, instruction, source, true);
 }
 
 std::vector<ChainLink> deciding_statements(const Program& program, const SourceLocation& where,

@@ -17,8 +17,12 @@ namespace assay {
 std::vector<ChainLink> deciding_statements(const ptx::Module&, int32_t function, int32_t instruction,
                                            const SourceText&);
 
-/// The same of a place in the program's modules, by its function and its line of PTX; none where that is in
-/// none.
+/// Of loops that it stands in alone: where they end, and what made the numbers that say so.
+std::vector<ChainLink> loop_statements(const ptx::Module&, int32_t function, int32_t instruction,
+                                       const SourceText&);
+
+/// Of what decides about a place in the program's modules, by its function and its line of PTX; none where
+/// that is in none.
 std::vector<ChainLink> deciding_statements(const Program&, const SourceLocation&, const SourceText&);
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,11 @@ class Definitions {
     for (size_t i = 0; i < f.body.size(); ++i)
       for (const int32_t reg : vm::signature_of(f.body[i]).writes)
         of_[reg].push_back(static_cast<int32_t>(i));
+  }
+  /// Of the register, ascending.
+  std::span<const int32_t> all(int32_t reg) const {
+    const auto known = of_.find(reg);
+    return known == of_.end() ? std::span<const int32_t>() : known->second;
   }
   /// The last one of the register before an instruction; -1: none.
   int32_t last_before(int32_t reg, int32_t at) const {

@@ -8,7 +8,9 @@
 #include <set>
 
 #include "src/base/numerics/counted_work.h"
+#include "src/base/numerics/format.h"
 #include "src/base/vm/matrix_form.h"
+#include "src/base/vm/unwritten_reads.h"
 #include "src/verification/diagnosis/nearest_finite.h"
 #include "src/verification/diagnosis/origin_kind.h"
 #include "src/verification/diagnosis/origin_sentence.h"
@@ -266,8 +268,11 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
   std::vector<Element> elements;
   if (carrier.event < 0) {
     describe_carrier(recording, carrier, value, source, origin);
-    if (carrier.source == vm::Source::unwritten && carrier.instruction < 0)
+    if (carrier.source == vm::Source::unwritten && carrier.instruction < 0) {
+      const auto width = static_cast<uint32_t>(format(found->second.dtype).bytes);
+      trace.unwritten = {output, static_cast<uint64_t>(flat) * width, width};
       move_to_missing_store(find_missing_store(plan, inputs, options.machine, output, flat, source), trace);
+    }
     elements = elements_of(recording, carrier.inputs);
   } else {
     const WalkBack slice = walk_back(recording, carrier.event);
@@ -284,7 +289,13 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
     if (origin.kind == kind_of(vm::Source::unwritten)) {
       const OperandHistory history(plan, inputs, options.machine, output, flat, event);
       move_to_read(history, source, trace);
-      if (const vm::UnwrittenPlace* place = history.unwritten_place())
+      const vm::UnwrittenPlace* const place = history.unwritten_place();
+      if (place && !place->buffer.empty()) trace.unwritten = {place->buffer, place->offset, 1};
+      if (!place)  // the slice may have been too long to come to it
+        if (const auto read = vm::find_unwritten_read(plan, inputs, options.machine, event.launch,
+                                                      event.block, event.thread))
+          trace.unwritten = {read->buffer, read->offset, 1};
+      if (place)
         move_to_missing_store(
             missing_behind(plan, inputs, options, *place, *history.unwritten_read(), source), trace);
     }

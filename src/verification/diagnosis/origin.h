@@ -11,6 +11,7 @@
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/missing_store.h"
 #include "src/verification/diagnosis/operand_history.h"
+#include "src/verification/diagnosis/unwritten_lines.h"
 
 namespace assay {
 
@@ -40,8 +41,9 @@ struct OriginTrace {
   bool zero_selected = false;
   /// Of memory that nothing wrote: what should have written it.
   std::optional<MissingStore> missing;
-  std::optional<ChainLink> unwritten_read;  ///< the instruction that read such memory; none: nothing did
-  std::optional<ZeroDivisor> divisor;       ///< of a division by zero
+  std::optional<UnwrittenMemory> unwritten;  ///< of a buffer: where that memory is
+  std::optional<ChainLink> unwritten_read;   ///< the instruction that read such memory; none: nothing did
+  std::optional<ZeroDivisor> divisor;        ///< of a division by zero
   /// Lines that made the origin's operands, nearest first (from the PTX text).
   std::vector<ChainLink> computed_from;
 };

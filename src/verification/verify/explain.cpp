@@ -16,6 +16,7 @@
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/unexplained.h"
 #include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/checked_lines.h"
 #include "src/verification/verify/companion.h"
 #include "src/verification/verify/fault_location.h"
 #include "src/verification/verify/further_meanings.h"
@@ -310,6 +311,19 @@ Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verifica
   return own;
 }
 
+/// Of a read of what nothing wrote, beside where the origin is.
+std::vector<SuspectLine> lines_beside_origin(const JudgedRun& run, const UnwrittenMemory& unwritten,
+                                             const VerifyOptions& options, const Origin& origin) {
+  std::vector<SuspectLine> lines =
+      lines_behind_unwritten(run.traced(), run.traced_inputs(), options.origin.machine, unwritten,
+                             SourceText(run.traced().name), options.meaning_seconds / 4);
+  std::erase_if(lines, [&](const SuspectLine& line) {
+    return line.at.where.file == origin.where.file && line.at.where.line == origin.where.line;
+  });
+  if (lines.size() >= kLinesSaid) lines.resize(kLinesSaid - 1);
+  return lines;
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, int64_t>> violating_element(const Verification& v) {
@@ -338,6 +352,8 @@ std::string explain(const JudgedRun& run, const VerifyOptions& options, Verifica
     trace = find_origin(run.traced(), run.traced_inputs(), element->first, element->second, options.origin);
   if (trace && run.launched) put_in_order(run, *trace);
   if (trace) v.origin = trace->origin;
+  if (trace && trace->unwritten && options.meaning_seconds > 0)
+    v.lines = lines_beside_origin(run, *trace->unwritten, options, trace->origin);
   Evidence evidence{&v.case_, &run.inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &run.op};
   evidence.shadow = v.shadow ? &*v.shadow : nullptr;
   evidence.formula = v.formula ? &*v.formula : nullptr;

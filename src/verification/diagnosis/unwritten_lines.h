@@ -1,0 +1,30 @@
+// Which lines may be why nothing wrote memory of a buffer: of the store that should have, not of the read.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/program/program.h"
+#include "src/base/tensor/tensor.h"
+#include "src/base/vm/machine.h"
+#include "src/result/suspect_line.h"
+#include "src/verification/diagnosis/source_line.h"
+
+namespace assay {
+
+/// Bytes of an output or a workspace.
+struct UnwrittenMemory {
+  std::string buffer;
+  uint64_t offset = 0;
+  uint32_t bytes = 0;
+};
+
+/// The likeliest first. Where places of the buffer are written by several threads: the store nearest to the
+/// bytes, and what makes its address. Else the guard that kept a store away, what deals out the blocks where
+/// that one's wrote nothing, a store into the buffer that no thread came to, and what decides whether the
+/// nearest runs. `seconds`: counted ones, at most, of replays with guards turned around.
+std::vector<SuspectLine> lines_behind_unwritten(const Program&, const TensorMap& inputs,
+                                                const vm::MachineOptions&, const UnwrittenMemory&,
+                                                const SourceText&, double seconds);
+
+}  // namespace assay
