@@ -95,8 +95,9 @@ bool DefectTotals::within_limits() const {
 
 std::string DefectTotals::sentence() const {
   return fmt::format(
-      "{} of {} defects found; the right cause ranked first for {} of {}; the patched line traced for {} of "
-      "{} that are not finite; the patched statement among the lines named for {} of {} that are (a declared "
+      "{} of {} defects found; the right cause ranked first for {} of {}; the patched line traced, or "
+      "named as what left memory unwritten, for {} of {} that are not finite; the patched statement among "
+      "the lines named for {} of {} that are (a declared "
       "line for {})",
       found, defects, cause_right, found, line_right, nonfinite, finite_line_right, found - nonfinite,
       finite_line_declared);
@@ -139,8 +140,8 @@ std::string defects_page(const std::vector<DefectTrial>& trials, const std::stri
       "output of "
       "`{}` of {}: each was fuzzed without a hint until its first finding was shrunk. It is found if that "
       "finding's token fails again on the defective kernel and passes on the clean one. The cause is the one "
-      "ranked first, the line the one that a value which is not finite was traced to, or of finite values "
-      "the "
+      "ranked first, the line the one that a value which is not finite was traced to, with "
+      "two more where nothing had written it, or of finite values the "
       "likeliest of three; those are right where one of the three is in a statement that the patch changes, "
       "or "
       "right beside what it takes away.\n\n"

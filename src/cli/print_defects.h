@@ -17,8 +17,8 @@ struct DefectTotals {
   int64_t finite_line_right = 0, finite_line_declared = 0;
 
   explicit DefectTotals(const std::vector<DefectTrial>&);
-  /// At most 2 missed, the right cause ranked first for 90 %, the patched line traced for 95 % of the
-  /// non-finite ones.
+  /// At most 2 missed, the right cause ranked first for 90 %, the patched line traced or named for 95 % of
+  /// the non-finite ones.
   bool within_limits() const;
   std::string sentence() const;
 };

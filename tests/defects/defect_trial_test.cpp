@@ -1,5 +1,6 @@
 #include "src/campaign/defects/defect_trial.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -97,6 +98,22 @@ TEST_F(DefectTrials, ExplainARecordedTokenWithoutASearch) {
     EXPECT_TRUE(trial.line_right) << trial.line;
     const std::string reached_not = "linear_attn_norm.chunk@X9/B1/T1/H1/K2/V1/bf16/g-fp32/none/v-ones/s1";
     EXPECT_FALSE(explain_token(defect, reached_not, options).found());
+  }
+}
+
+/// What read it is right; the store lies behind a return that should not be there.
+TEST_F(DefectTrials, OfMemoryThatNothingWroteTheLinesOfTheStoreCountToo) {
+  DefectTrialOptions options;
+  options.backend = machine_.get();
+  for (const Defect& defect : defects()) {
+    if (defect.id() != "simple_gla.parallel@F51") continue;
+    const DefectTrial trial = explain_token(
+        defect, "simple_gla.parallel@F51/B1/T65/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/no-g/h0",
+        options);
+    EXPECT_TRUE(trial.nonfinite && trial.cause_right) << trial.cause;
+    EXPECT_TRUE(trial.line_right) << fmt::format("{}", fmt::join(trial.lines, " "));
+    EXPECT_EQ(trial.line, "kernels/scalar/parallel_gates.cuh:42");
+    EXPECT_LE(trial.lines.size(), 3u);
   }
 }
 

@@ -136,7 +136,9 @@ void judge_finding(const Verification& v, const Defect& defect, DefectTrial& tri
   std::vector<SourceLocation> named;
   const bool of_formula = trial.cause == "formula-differs" && !v.lines.empty();  // behind an overflow, too
   if (!of_formula && (v.origin || v.trap)) named.push_back(v.origin ? v.origin->where : v.trap->where);
-  if (of_formula || !v.origin)
+  const bool beside =
+      v.origin && v.origin->kind == OriginKind::unwritten_memory;  // of the store, not the read
+  if (of_formula || !v.origin || beside)
     for (const SuspectLine& line : v.lines) named.push_back(line.at.where);
   for (const SourceLocation& where : named) trial.lines.push_back(text_of(where));
   if (!named.empty()) trial.line = trial.lines.front();
