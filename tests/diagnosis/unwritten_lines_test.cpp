@@ -32,7 +32,8 @@ TEST(UnwrittenLines, AGuardThatKeptTheStoreAwayComesFirst) {
   EXPECT_EQ(lines[0].at.where.line, 13);
   EXPECT_EQ(lines[0].reason,
             "it kept thread (31,0,0) of block (0,0,0) from the store at kernels/none/small.cu:14");
-  EXPECT_EQ(lines[1].at.where.line, 14);
+  EXPECT_EQ(lines[1].at.where.line, 11);
+  EXPECT_EQ(lines[1].reason, "it makes the address of kernels/none/small.cu:14");
 }
 
 /// Thread 0 of each block stores words 0 and 1, where word 2 is block 1's.
@@ -51,6 +52,25 @@ TEST(UnwrittenLines, OfPlacesThatSeveralThreadsWriteTheStoreAndWhatMovesItOnAreN
                                            "to += 1;",
                                            "while (more);"};
   EXPECT_EQ(numbers(lines_of(plan_of(ptx, 1, 64, source_of(source)), 2)), (std::vector<int>{13, 14, 12}));
+}
+
+/// Every thread stores four words of its own, the second and fourth where the first and third are.
+TEST(UnwrittenLines, OfPlacesThatAThreadWritesTwiceWhatMakesTheAddressIsNamed) {
+  const std::vector<std::string> ptx = {
+      "mov.u32 %b1, 0;",
+      "B: and.b32 %b3, %b1, 2;",
+      "mad.lo.u32 %b2, %n, 4, %b3;",
+      "mul.wide.u32 %d1, %b2, 4; add.s64 %d3, %w, %d1; st.global.f32 [%d3], %f1;",
+      "add.u32 %b1, %b1, 1;",
+      "setp.lt.u32 %p2, %b1, 4; @%p2 bra B;"};
+  const std::vector<std::string> source = {
+      "int i = 0;",   "const int part = i & 2;", "const int to = at + part;", "w[to] = 1;", "++i;",
+      "while (more);"};
+  Program plan = plan_of(ptx, 1, 64, source_of(source));
+  plan.workspaces[0].bytes = 1024;
+  const auto lines = lines_of(plan, 1);
+  ASSERT_EQ(numbers(lines), (std::vector<int>{13, 12, 11, 1}));
+  EXPECT_EQ(lines[0].reason, "a thread of it writes places of w twice");
 }
 
 /// Two blocks of 32 words each; the block's index is divided by 2 where it should be by 1.

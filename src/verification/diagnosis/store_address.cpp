@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "src/verification/diagnosis/definitions.h"
@@ -24,6 +25,12 @@ SourceLocation innermost(SourceLocation where) {
   if (colon != frame.npos)
     where.file = frame.substr(0, colon), where.line = std::atoi(frame.c_str() + colon + 1);
   return where;
+}
+
+/// Not what only names, copies or converts a value, or brings it from memory.
+bool computes(const ptx::Instruction& in) {
+  const Operation is = in.form.operation;
+  return is != Operation::ld && is != Operation::mov && is != Operation::cvt && is != Operation::cvta;
 }
 
 bool writes_global(const ptx::Instruction& in) {
@@ -126,6 +133,27 @@ std::optional<ChainLink> address_mover(const ptx::Module& module, int32_t functi
     if (link.where.line > 0 && may_move(link.text) && !own.holds(link.where)) return link;
   }
   return std::nullopt;
+}
+
+std::vector<ChainLink> makers_above(const ptx::Module& module, int32_t function, int32_t store,
+                                    const SourceText& source) {
+  const ptx::Function& f = module.functions[static_cast<size_t>(function)];
+  const SourceLocation where = location_of(module, function, store);
+  std::map<std::pair<int, std::string>, ChainLink> nearest;  ///< by distance and file
+  for (const int32_t at : Behind(f).address(store)) {
+    if (!computes(f.body[static_cast<size_t>(at)])) continue;
+    ChainLink link = link_of(module, function, at, source);
+    for (const SourceLocation& made : {link.where, innermost(link.where)})
+      for (const SourceLocation& of : {where, innermost(where)}) {
+        if (made.file != of.file || made.line <= 0 || source.statement_around(of).first <= made.line)
+          continue;
+        link.where = made, link.text = source.line(made);
+        nearest.emplace(std::pair(of.line - made.line, made.file), link);
+      }
+  }
+  std::vector<ChainLink> makers;
+  for (auto& [distance, link] : nearest) makers.push_back(std::move(link));
+  return makers;
 }
 
 std::optional<ChainLink> block_divider(const ptx::Module& module, int32_t function, int32_t store,

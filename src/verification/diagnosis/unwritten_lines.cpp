@@ -21,14 +21,15 @@ namespace {
 constexpr size_t kMostPlaces = size_t{1} << 22;
 
 using Block = std::array<uint32_t, 3>;
-struct Thread {
-  int32_t launch = -1;
-  Block block{}, thread{};
-  bool operator==(const Thread&) const = default;
-};
 
-Thread thread_of(const vm::PlacedInstruction& at) {
-  return {at.launch, at.block, at.thread};
+/// Who stored twice in one place of the buffer within a launch, not to add there.
+enum class Overlap : uint8_t { none, of_thread, of_block, of_blocks };
+
+Overlap overlap_of(const vm::PlacedInstruction& first, const vm::PlacedInstruction& now) {
+  if (first.launch != now.launch) return Overlap::none;
+  return first.block != now.block     ? Overlap::of_blocks
+         : first.thread != now.thread ? Overlap::of_block
+                                      : Overlap::of_thread;
 }
 
 /// Which stores a run made into the buffer.
@@ -36,7 +37,7 @@ struct Written {
   std::map<uint64_t, vm::PlacedInstruction> by;  ///< by offset, the first
   std::set<std::pair<int32_t, Block>> blocks;
   std::set<std::pair<int32_t, int32_t>> instructions;  ///< with the launch
-  bool overlap = false;  ///< several threads of a launch stored in one place, not to add there
+  Overlap overlap = Overlap::none;                     ///< the farthest apart
 
   bool leaves_out_blocks(const Program& program, int32_t launch) const {
     const auto& grid = program.launches[static_cast<size_t>(launch)].grid;
@@ -67,8 +68,8 @@ std::optional<Written> written_by(const Program& program, const TensorMap& input
     written.instructions.insert({event.at.launch, event.at.instruction});
     if (written.by.size() > kMostPlaces) return;
     const auto [known, fresh] = written.by.emplace(event.offset, event.at);
-    const Thread first = thread_of(known->second), now = thread_of(event.at);
-    written.overlap |= !fresh && first.launch == now.launch && first != now && overwrites(event.at);
+    if (!fresh && overwrites(event.at))
+      written.overlap = std::max(written.overlap, overlap_of(known->second, event.at));
   });
   if (!whole || written.by.size() > kMostPlaces) return std::nullopt;
   return written;
@@ -92,13 +93,19 @@ class Lines {
     if (const auto link = block_divider(*store.module, store.function, store.instruction, source_))
       add(*link, fmt::format("blocks are dealt out by it, and some write nothing of {}", memory_.buffer));
   }
-  /// What moves the address on in a loop, or else what makes it.
-  void add_addressing(const vm::PlacedInstruction& store) {
+  /// What moves the address on in a loop, and what makes it; where several blocks meet, of their own first.
+  void add_addressing(const vm::PlacedInstruction& store, bool blocks_meet) {
     if (const auto link = address_mover(*store.module, store.function, store.instruction, source_))
       add(*link, fmt::format("it moves the address of {} on", place(store)));
-    for (auto* maker : {block_address_maker, address_maker, index_maker})
-      if (const auto link = maker(*store.module, store.function, store.instruction, source_))
-        add(*link, fmt::format("it makes the address of {}", place(store)));
+    const auto say = [&](const ChainLink& link) {
+      add(link, fmt::format("it makes the address of {}", place(store)));
+    };
+    if (blocks_meet)
+      if (const auto link = block_address_maker(*store.module, store.function, store.instruction, source_))
+        say(*link);
+    for (const ChainLink& link : makers_above(*store.module, store.function, store.instruction, source_))
+      say(link);
+    if (const auto link = index_maker(*store.module, store.function, store.instruction, source_)) say(*link);
   }
   void add_loops(const vm::PlacedInstruction& store) {
     for (const ChainLink& link : loop_statements(*store.module, store.function, store.instruction, source_))
@@ -177,10 +184,12 @@ std::vector<SuspectLine> lines_behind_unwritten(const Program& program, const Te
   if (!written) return {};
   const vm::PlacedInstruction* const near = written->nearest(memory.offset);
   Lines lines(program, memory, source);
-  if (written->overlap && near) {
+  if (written->overlap != Overlap::none && near) {
     lines.add_store(*near,
-                    fmt::format("its threads write places of {} that others write too", memory.buffer));
-    lines.add_addressing(*near);
+                    written->overlap == Overlap::of_thread
+                        ? fmt::format("a thread of it writes places of {} twice", memory.buffer)
+                        : fmt::format("its threads write places of {} that others write too", memory.buffer));
+    lines.add_addressing(*near, written->overlap == Overlap::of_blocks);
     return lines.take();
   }
   std::vector<vm::WithheldStore> guards = vm::find_withheld_stores(
@@ -192,8 +201,9 @@ std::vector<SuspectLine> lines_behind_unwritten(const Program& program, const Te
   if (guards.empty()) lines.add_unreached(*written);
   if (!meant) return lines.take();
   lines.add_loops(*meant);
-  lines.add_store(*meant, fmt::format("it writes what is nearest of {}", memory.buffer));
-  lines.add_addressing(*meant);
+  if (guards.empty())  // they name it
+    lines.add_store(*meant, fmt::format("it writes what is nearest of {}", memory.buffer));
+  lines.add_addressing(*meant, false);
   return lines.take();
 }
 

@@ -19,7 +19,7 @@ struct UnwrittenMemory {
   uint32_t bytes = 0;
 };
 
-/// The likeliest first. Where places of the buffer are written by several threads: the store nearest to the
+/// The likeliest first. Where places of the buffer are written more than once: the store nearest to the
 /// bytes, and what makes its address. Else the guard that kept a store away, what deals out the blocks where
 /// that one's wrote nothing, a store into the buffer that no thread came to, and what decides whether the
 /// nearest runs. `seconds`: counted ones, at most, of replays with guards turned around.
