@@ -104,6 +104,17 @@ TEST(OnePerDefect, ValuesThatNoCauseExplainsJoinThoseOfTheirLine) {
   EXPECT_EQ(one_per_defect({wrong_by(55, "decay-lost"), wrong_by(55, "decay-base")}).size(), 2u);
 }
 
+TEST(OnePerDefect, ReadsOfWhatNothingWroteStayApartWhateverStoresShare) {
+  Verification a = nan_at(9, "unwritten-value"), b = nan_at(12, "unwritten-value");
+  for (Verification* v : {&a, &b}) {
+    v->origin->kind = OriginKind::unwritten_memory;
+    v->lines = wrong_by(40, "").lines;
+  }
+  EXPECT_EQ(one_per_defect({a, b}).size(), 2u);
+  b.origin->where = a.origin->where;
+  EXPECT_EQ(one_per_defect({a, b}).size(), 1u);
+}
+
 TEST(OnePerDefect, NothingIsLostAndTheOrderStays) {
   const std::vector<Verification> all = one_per_defect({wrong("a"), nan_at(3), wrong("b")});
   ASSERT_EQ(all.size(), 3u);
