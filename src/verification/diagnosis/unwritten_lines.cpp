@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-constexpr size_t kMostPlaces = size_t{1} << 22;
+constexpr size_t kMostPlaces = size_t{1} << 20;
 
 using Block = std::array<uint32_t, 3>;
 
@@ -36,8 +36,8 @@ Overlap overlap_of(const vm::PlacedInstruction& first, const vm::PlacedInstructi
 struct Written {
   std::map<uint64_t, vm::PlacedInstruction> by;  ///< by offset, the first
   std::set<std::pair<int32_t, Block>> blocks;
-  std::set<std::pair<int32_t, int32_t>> instructions;  ///< with the launch
-  Overlap overlap = Overlap::none;                     ///< the farthest apart
+  std::set<std::array<int32_t, 3>> instructions;  ///< launch, function, instruction
+  Overlap overlap = Overlap::none;                ///< the farthest apart
 
   bool leaves_out_blocks(const Program& program, int32_t launch) const {
     const auto& grid = program.launches[static_cast<size_t>(launch)].grid;
@@ -65,7 +65,7 @@ std::optional<Written> written_by(const Program& program, const TensorMap& input
   Written written;
   const bool whole = vm::visit_stores(program, inputs, machine, buffer, [&](const vm::StoreEvent& event) {
     written.blocks.insert({event.at.launch, event.at.block});
-    written.instructions.insert({event.at.launch, event.at.instruction});
+    written.instructions.insert({event.at.launch, event.at.function, event.at.instruction});
     if (written.by.size() > kMostPlaces) return;
     const auto [known, fresh] = written.by.emplace(event.offset, event.at);
     if (!fresh && overwrites(event.at))
@@ -138,7 +138,7 @@ class Lines {
     vm::PlacedInstruction store{code, launch, static_cast<int32_t>(function - code->functions.begin())};
     for (const int32_t at : stores_through(*code, store.function, parameter, offset)) {
       store.instruction = at;
-      if (!written.instructions.contains({launch, at})) add_deciding(store);
+      if (!written.instructions.contains({launch, store.function, at})) add_deciding(store);
     }
   }
   std::shared_ptr<const ptx::Module> parsed(const std::string& name) {
