@@ -75,14 +75,15 @@ TEST(UnwrittenLines, OfPlacesThatAThreadWritesTwiceWhatMakesTheAddressIsNamed) {
 
 /// Two blocks of 32 words each; the block's index is divided by 2 where it should be by 1.
 TEST(UnwrittenLines, WhereABlockWritesNothingWhatDealsBlocksOutIsNamed) {
-  const Program plan =
-      plan_of({"ld.global.u32 %b3, [%s];", "add.u32 %b3, %b3, 2;", "div.u32 %b4, %c, %b3;",
-               "rem.u32 %b5, %c, %b3; setp.ne.u32 %p1, %b5, 0; @%p1 bra L;",
-               "mad.lo.u32 %b2, %b4, 32, %t; " + kAddress, "st.global.f32 [%d3], %f1;", "L:"},
-              1, 64);
+  const Program plan = plan_of({"ld.global.u32 %b3, [%s];", "add.u32 %b3, %b3, 2;", "div.u32 %b4, %c, %b3;",
+                                "rem.u32 %b5, %c, %b3; setp.ne.u32 %p1, %b5, 0; @%p1 bra L;",
+                                "mad.lo.u32 %b2, %b4, 32, %t; mad.lo.u32 %b2, %b5, 16, %b2; " + kAddress,
+                                "st.global.f32 [%d3], %f1;", "L:"},
+                               1, 64);
   const auto lines = lines_of(plan, 40);
-  ASSERT_FALSE(lines.empty());
+  ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines[0].at.where.line, 11) << lines[0].reason;
+  EXPECT_EQ(lines[1].at.where.line, 13) << "block 1 would write words of block 0, too: " << lines[1].reason;
   EXPECT_EQ(lines[0].reason, "blocks are dealt out by it, and some write nothing of w");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "src/verification/diagnosis/definitions.h"
 
@@ -139,17 +140,19 @@ std::vector<ChainLink> makers_above(const ptx::Module& module, int32_t function,
                                     const SourceText& source) {
   const ptx::Function& f = module.functions[static_cast<size_t>(function)];
   const SourceLocation where = location_of(module, function, store);
-  std::map<std::pair<int, std::string>, ChainLink> nearest;  ///< by distance and file
+  std::map<std::tuple<bool, int, std::string>, ChainLink> nearest;  ///< those seen from without first
   for (const int32_t at : Behind(f).address(store)) {
     if (!computes(f.body[static_cast<size_t>(at)])) continue;
     ChainLink link = link_of(module, function, at, source);
-    for (const SourceLocation& made : {link.where, innermost(link.where)})
-      for (const SourceLocation& of : {where, innermost(where)}) {
-        if (made.file != of.file || made.line <= 0 || source.statement_around(of).first <= made.line)
-          continue;
-        link.where = made, link.text = source.line(made);
-        nearest.emplace(std::pair(of.line - made.line, made.file), link);
-      }
+    const auto add = [&](bool within, const SourceLocation& made, const SourceLocation& of) {
+      if (made.file != of.file || made.line <= 0 || source.statement_around(of).first <= made.line) return;
+      link.where = made, link.text = source.line(made);
+      nearest.emplace(std::tuple(within, of.line - made.line, made.file), link);
+    };
+    const SourceLocation seen = link.where;
+    add(false, seen, where);
+    for (const SourceLocation& made : {seen, innermost(seen)})
+      for (const SourceLocation& of : {where, innermost(where)}) add(true, made, of);
   }
   std::vector<ChainLink> makers;
   for (auto& [distance, link] : nearest) makers.push_back(std::move(link));

@@ -15,8 +15,8 @@ namespace assay {
 std::optional<ChainLink> address_mover(const ptx::Module&, int32_t function, int32_t store,
                                        const SourceText&);
 
-/// Statements above the store's in its source that compute the address, the nearest first; of inlined code by
-/// the call or by the line in it, whichever stands nearer.
+/// Statements above the store's in its source that compute the address, the nearest first; where both are of
+/// inlined code, those beside its call before those beside its line in there.
 std::vector<ChainLink> makers_above(const ptx::Module&, int32_t function, int32_t store, const SourceText&);
 
 /// Where the block's index is divided into what the address is made of, the statement that makes the divisor.

@@ -167,13 +167,6 @@ class Lines {
   std::vector<SuspectLine> lines_;
 };
 
-/// Of a block that wrote nothing of the buffer, or else the first.
-const vm::WithheldStore& likeliest(const std::vector<vm::WithheldStore>& guards, const Written& written) {
-  for (const vm::WithheldStore& g : guards)
-    if (!written.blocks.contains({g.store.launch, g.store.block})) return g;
-  return guards.front();
-}
-
 }  // namespace
 
 std::vector<SuspectLine> lines_behind_unwritten(const Program& program, const TensorMap& inputs,
@@ -192,17 +185,21 @@ std::vector<SuspectLine> lines_behind_unwritten(const Program& program, const Te
     lines.add_addressing(*near, written->overlap == Overlap::of_blocks);
     return lines.take();
   }
-  std::vector<vm::WithheldStore> guards = vm::find_withheld_stores(
+  // First those that overwrite nothing of others: what does comes there by chance.
+  const std::vector<vm::WithheldStore> guards = vm::find_withheld_stores(
       program, inputs, machine, memory.buffer, memory.offset, memory.bytes, {64, seconds});
-  std::erase_if(guards, [](const vm::WithheldStore& g) { return g.overwrites; });
-  const vm::PlacedInstruction* meant = guards.empty() ? near : &likeliest(guards, *written).store;
-  for (const vm::WithheldStore& guard : guards) lines.add_guard(guard);
-  if (meant && written->leaves_out_blocks(program, meant->launch)) lines.add_divider(*meant);
-  if (guards.empty()) lines.add_unreached(*written);
-  if (!meant) return lines.take();
+  const bool kept_away = !guards.empty() && !guards.front().overwrites;
+  const vm::PlacedInstruction* const meant = kept_away ? &guards.front().store : near;
+  for (const vm::WithheldStore& guard : guards)
+    if (!guard.overwrites) lines.add_guard(guard);
+  if (!meant) {
+    lines.add_unreached(*written);
+    return lines.take();
+  }
+  if (written->leaves_out_blocks(program, meant->launch)) lines.add_divider(*meant);
+  if (!kept_away && !guards.empty()) lines.add_guard(guards.front());
   lines.add_loops(*meant);
-  if (guards.empty())  // they name it
-    lines.add_store(*meant, fmt::format("it writes what is nearest of {}", memory.buffer));
+  if (!kept_away) lines.add_store(*meant, fmt::format("it writes what is nearest of {}", memory.buffer));
   lines.add_addressing(*meant, false);
   return lines.take();
 }

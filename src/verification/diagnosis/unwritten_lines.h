@@ -20,9 +20,10 @@ struct UnwrittenMemory {
 };
 
 /// The likeliest first. Where places of the buffer are written more than once: the store nearest to the
-/// bytes, and what makes its address. Else the guard that kept a store away, what deals out the blocks where
-/// that one's wrote nothing, a store into the buffer that no thread came to, and what decides whether the
-/// nearest runs. `seconds`: counted ones, at most, of replays with guards turned around.
+/// bytes, and what makes its address. Else the guards that kept a store away, what deals out the blocks where
+/// some write nothing, and the loops and the address of the nearest store; of a buffer into which nothing
+/// stored, what keeps threads from the stores that there are. `seconds`: counted ones, at most, of replays
+/// with guards turned around.
 std::vector<SuspectLine> lines_behind_unwritten(const Program&, const TensorMap& inputs,
                                                 const vm::MachineOptions&, const UnwrittenMemory&,
                                                 const SourceText&, double seconds);
