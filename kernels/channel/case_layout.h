@@ -34,13 +34,18 @@ struct CaseLayout {
   }
   /// Shared memory. `key`, `query`: bytes per element of k in the scan, of q for its gradient; 0: as the
   /// others.
-  int state_shared(int columns, int key = 0) const {
-    return StateStageLayout(key ? key : element.element, gate, element.element, columns).shared_bytes();
+  int state_shared(int columns, int key = 0, int blocks = 3) const {
+    return StateStageLayout(key ? key : element.element, gate, element.element, columns, blocks)
+        .shared_bytes();
   }
   int output_shared() const {
     return OutputLayout(element, exchange, static_cast<int>(key_blocks() * blocks_of(sizes.V, 64))).bytes;
   }
   int keys_shared(int query = 0) const { return keys_layout(query).bytes; }
+  /// Of a block of the keys' gradients.
+  uint32_t key_threads(bool exclusive) const {
+    return device::block_threads * (exclusive ? 1 : KeysLayout::halves(element));
+  }
   KeysLayout keys_layout(int query = 0) const {
     return KeysLayout(element, gate, query ? query : element.element);
   }

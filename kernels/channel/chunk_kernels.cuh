@@ -15,10 +15,13 @@
 
 // kernel(suffix, blocks, one_block) for each kernel of outputs that modules of this format hold: of any K and
 // V, three blocks on a multiprocessor, and of at most 64, four; with more the compiler spills.
+// kernel(suffix, blocks, one_block, columns) likewise, beside a scan of that width.
 #if SCAN_WIDTHS(ELEMENT) == 32 + 64
 #define FOR_EACH_OUTPUT_SIZE(kernel) kernel(, 3, false) kernel(_64, 4, true)
+#define FOR_EACH_OUTPUT_SIZE_BESIDE(kernel, columns) kernel(, 3, false, columns) kernel(_64, 4, true, columns)
 #else
 #define FOR_EACH_OUTPUT_SIZE(kernel) kernel(, 3, false)
+#define FOR_EACH_OUTPUT_SIZE_BESIDE(kernel, columns) kernel(, 3, false, columns)
 #endif
 
 // States at chunk starts for the output kernel, and the final state. Arguments as in ../gla/chunk.cu.

@@ -18,6 +18,13 @@
 #include "chunk_state.cuh"
 #include "pair_gradients.cuh"
 
+// Tiles of 16 tokens of a warp: all of the chunk's, or of bf16 those of one half. Threads of a block.
+template <class Format, class Pass, bool of_keys = true>
+constexpr int key_tiles =
+    of_keys && !Pass::exclusive ? 4 / assay::channel::KeysLayout::halves(sizes_of_format<Format>) : 4;
+template <class Format, class Pass, bool of_keys = true>
+constexpr int key_threads = 512 / key_tiles<Format, Pass, of_keys>;
+
 // states, adjoints: S and D as plain matrices (PlainStates). u [H, K] and du [chunk][H][K], this chunk's part
 // of the bonus's gradient, where exclusive; else null. `Gradients` is what becomes of the gradients:
 // GradientTensors, or another of its form; where it takes none of keys, q and adjoints are not read.
@@ -32,10 +39,14 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
   using Shared = KeyShared<Format, Gate, Query>;
   extern __shared__ __align__(16) char base[];
   const Shared shared{base};
-  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
-  const int K = shape.key_channels, V = shape.value_channels, key_blocks = (K + 63) / 64;
-  const int key_begin = int(blockIdx.x) % key_blocks * 64, block = int(blockIdx.x) / key_blocks;
-  const int head = block % shape.heads, chunk = block / shape.heads;
+  constexpr int tiles = key_tiles<Format, Pass, Gradients::of_keys>, threads = 512 / tiles;
+  constexpr bool alone = tiles == 4;
+  const int lane = int(threadIdx.x) & 31, warp = (int(threadIdx.x) >> 5) & 3;  // of 16 key channels
+  const int half = alone ? 0 : int(threadIdx.x) >> 7;                          // of the tokens
+  const int K = shape.key_channels, V = shape.value_channels;
+  const u32 key_blocks = u32(K + 63) / 64, heads = u32(shape.heads), block = blockIdx.x / key_blocks;
+  const int key_begin = int(blockIdx.x - block * key_blocks) * 64, chunk = int(block / heads),
+            head = int(block - u32(chunk) * heads);
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]);
   const i64 token = first * shape.heads + head;
@@ -44,7 +55,7 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
   const i64 state_at = (i64(chunk) * shape.heads + head) * padded_values * padded_keys + key_begin;
 
   const KeyPlace place{keys_at, i64(shape.heads) * K, rows, K - key_begin, shape.vector};
-  using Inputs = KeyInputs<Format, Gate, Query, Gradients>;
+  using Inputs = KeyInputs<Format, Gate, Query, Gradients, threads>;
   const Inputs in{q + keys_at,
                   k + keys_at,
                   g == nullptr ? nullptr : g + keys_at,
@@ -59,18 +70,20 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
                   padded_keys,
                   padded_keys - key_begin};
 
-  using Channels = KeyGradients<Format, Gate, Pass, Query, Gradients>;
+  using Channels = KeyGradients<Format, Gate, Pass, Query, Gradients, tiles>;
   typename Channels::Contractions contractions;
   contractions.clear();
+  Channels gradients(shared, contractions, to, place, warp, half, lane);
+  static_assert(alone || Shared::early, "gates are there before the first contraction");
   in.load_values(shared, 0);
   if (Shared::early) in.load_keys(shared);
   commit_copies();
   for (int begin = 0; begin < V; begin += 64) {
     wait_copies<0>();
     __syncthreads();
+    if (!alone && begin == 0) gradients.load_totals(), gradients.share_totals();
     const int groups = min(4, shape.value_groups() - (begin >> 4));
-#pragma unroll 1
-    for (int group = 0; group < groups; ++group) contractions.add(shared, 16 * group, warp, lane);
+    contractions.add_groups(shared, groups, warp, half, lane);
     __syncthreads();  // everyone is done with these value channels
     if (begin + 64 < V) {
       in.load_values(shared, begin + 64);
@@ -81,36 +94,24 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
     in.load_keys(shared);
     commit_copies();
   }
-  contractions.store_products(shared, scale, warp, lane);
+  contractions.store_products(shared, scale, warp, half, lane);
   if constexpr (Gradients::of_keys)
     for (float& carried : contractions.carried) carried = Channels::over_lanes(carried);
-  wait_copies<0>();
-  __syncthreads();
-
-  Channels gradients(shared, contractions, to, place, warp, lane);
+  if constexpr (alone) {
+    wait_copies<0>();
+    __syncthreads();
+    gradients.load_totals();
+  } else {
+    gradients.take_totals();
+  }
   const int first_key = key_begin + 16 * warp + (lane >> 2);  // the lane's channels: this one and 8 further
   if constexpr (Pass::exclusive)
     for (int i = 0; i < 2; ++i)
       if (first_key + 8 * i < K) gradients.bonus[i] = Format::decode(u[i64(head) * K + first_key + 8 * i]);
-  Share x16[4], x32[4];
-  float partner32[2] = {0.0f, 0.0f};
-  if constexpr (Gradients::of_keys) {
-#pragma unroll
-    for (int tile = 0; tile < 4; ++tile)
-      gradients.across_chunks(gradients.inputs(tile), tile, scale, x16[tile], x32[tile]);
-    gradients.within_chunk(gradients.inputs(0), 0, x16, x32, partner32);
-    gradients.within_chunk(gradients.inputs(1), 1, x16, x32, partner32);
-    partner32[0] = partner32[1] = 0.0f;
-    gradients.within_chunk(gradients.inputs(3), 3, x16, x32, partner32);
-    gradients.within_chunk(gradients.inputs(2), 2, x16, x32, partner32);
-  } else {  // queries take from earlier tiles alone: both passes over a tile at once
-#pragma unroll
-    for (int tile = 0; tile < 4; ++tile) {
-      const auto tile_inputs = gradients.inputs(tile);
-      gradients.across_chunks(tile_inputs, tile, scale, x16[tile], x32[tile]);
-      gradients.within_chunk(tile_inputs, tile, x16, x32, partner32);
-    }
-  }
+  if constexpr (alone)
+    gradients.of_all_tiles(scale);
+  else
+    gradients.of_half_the_tiles(scale);
   if constexpr (Pass::exclusive)
     for (int i = 0; i < 2; ++i) {
       const float sum = gradients.over_lanes(gradients.bonus_sum[i]);

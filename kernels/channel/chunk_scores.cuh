@@ -61,6 +61,13 @@ struct ScoreInputs {
   const typename Key::Bits* k;
   const typename Gate::Bits* g;
   const typename Format::Bits* u;
+
+  // From `rows` elements and `channels` on; the bonus has no rows.
+  __device__ __forceinline__ void move(i64 rows, int channels) {
+    q += rows + channels, k += rows + channels;
+    if (g != nullptr) g += rows + channels;
+    if (u != nullptr) u += channels;
+  }
 };
 
 // The lane's elements of q, k and g for 16 key channels, as they lie in memory.
@@ -71,37 +78,36 @@ struct Rows {
   Quad<Format> bonus;
   Quad<Gate> g[2];
 
-  // `stride`: from row to row; rows and channels outside are zero.
-  __device__ void load(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride, int rows, int channel,
+  // `from`: of the lane's first row and channel, which is `channel`; the second one is `second` elements
+  // further. Rows and channels outside are zero.
+  __device__ void load(const ScoreInputs<Format, Gate, Query, Key>& from, i64 second, int rows, int channel,
                        int lane, const Shape& shape) {
     if (shape.vector && rows >= 16 && from.g != nullptr && (channel | 15) < shape.key_channels)
-      return load_all(from, stride, channel, lane);
+      return load_all(from, second);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = (lane >> 2) + 8 * half;
       const int count = row < rows ? shape.key_channels - channel : 0;
-      const i64 offset = row * stride + channel;
+      const i64 offset = half * second;
       q[half] = load_quad<Query>(from.q + offset, count, shape.vector);
       k[half] = load_quad<Key>(from.k + offset, count, shape.vector);
       g[half] = load_quad<Gate>(from.g + offset, from.g != nullptr ? count : 0, shape.vector);
     }
-    bonus = load_quad<Format>(from.u + channel, from.u != nullptr ? shape.key_channels - channel : 0,
-                              shape.vector);
+    bonus = load_quad<Format>(from.u, from.u != nullptr ? shape.key_channels - channel : 0, shape.vector);
   }
 
  private:
   // Nothing is outside.
-  __device__ void load_all(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride, int channel,
-                           int lane) {
+  __device__ void load_all(const ScoreInputs<Format, Gate, Query, Key>& from, i64 second) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const i64 offset = ((lane >> 2) + 8 * half) * stride + channel;
+      const i64 offset = half * second;
       q[half] = *reinterpret_cast<const Quad<Query>*>(from.q + offset);
       k[half] = *reinterpret_cast<const Quad<Key>*>(from.k + offset);
       g[half] = *reinterpret_cast<const Quad<Gate>*>(from.g + offset);
     }
     if (from.u != nullptr)
-      bonus = *reinterpret_cast<const Quad<Format>*>(from.u + channel);
+      bonus = *reinterpret_cast<const Quad<Format>*>(from.u);
     else
       bonus.clear();
   }
@@ -272,11 +278,12 @@ struct Scores {
   // together. `meanwhile`: what is to be started once the first of them are on their way. `one_block`: there
   // are at most 64, so that scores with other tiles need no registers beside those inside the tile.
   template <bool one_block = false, class Meanwhile>
-  __device__ __forceinline__ void run(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride,
-                                      int live_rows, const Exchange<Operand>& exchange, const Shape& shape,
-                                      int warp, int lane, Meanwhile meanwhile) {
+  __device__ __forceinline__ void run(ScoreInputs<Format, Gate, Query, Key> from, i64 stride, int live_rows,
+                                      const Exchange<Operand>& exchange, const Shape& shape, int warp,
+                                      int lane, Meanwhile meanwhile) {
     Rows<Format, Gate, Query, Key> next;
-    if (live_rows > 0) next.load(from, stride, live_rows, 4 * (lane & 3), lane, shape);
+    from.move((lane >> 2) * stride, 4 * (lane & 3));
+    if (live_rows > 0) next.load(from, 8 * stride, live_rows, 4 * (lane & 3), lane, shape);
     meanwhile();
     diagonal.clear();
     if (!one_block) clear_across();
@@ -290,8 +297,9 @@ struct Scores {
           own_tile(
               next,
               [&] {
+                from.move(0, 16);
                 if (following < shape.key_groups())
-                  next.load(from, stride, live_rows, 16 * following + 4 * (lane & 3), lane, shape);
+                  next.load(from, 8 * stride, live_rows, 16 * following + 4 * (lane & 3), lane, shape);
               },
               exchange, group, begin + group, warp, lane);
         }

@@ -11,16 +11,16 @@
 #include "chunk_layout.h"
 #include "pass.cuh"
 
-template <class Format, class Gate, int columns, class Key>
+template <class Format, class Gate, int columns, class Key, int blocks>
 struct StateStage {
   using Element = Key;
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Key, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, columns>;
-  static constexpr assay::channel::StateStageLayout layout{int(sizeof(typename Key::Bits)),
-                                                           int(sizeof(typename Gate::Bits)),
-                                                           int(sizeof(typename Format::Bits)), columns};
+  static constexpr assay::channel::StateStageLayout layout{
+      int(sizeof(typename Key::Bits)), int(sizeof(typename Gate::Bits)), int(sizeof(typename Format::Bits)),
+      columns, blocks};
   static constexpr int gate_offset = layout.gate_offset, value_offset = layout.value_offset,
                        bytes = layout.bytes, count = layout.count;
 };
@@ -159,13 +159,13 @@ struct ChannelState {
 };
 
 // `States`: one of ../device/states.cuh, of this scan's keys. `Key`: format of k. `turned`: initial and final
-// states are [N, H, V, K].
-template <class Format, class Gate, int columns, class Pass, class Key = Format, class States>
+// states are [N, H, V, K]. `blocks`: as in StateStageLayout.
+template <class Format, class Gate, int columns, class Pass, class Key = Format, int blocks = 3, class States>
 __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
                                             float* final_state, States states, const i64* sequences,
                                             float scale, Shape shape, bool turned = false) {
-  using Stage = StateStage<Format, Gate, columns, Key>;
+  using Stage = StateStage<Format, Gate, columns, Key, blocks>;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
 

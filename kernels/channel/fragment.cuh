@@ -18,13 +18,19 @@ template <class T, class Stored>
 struct Fragment {
   static constexpr bool narrow = sizeof(typename Stored::Bits) == 2;
 
+  // Row r < 16 and column c of the block that begins at (row, column): apart, so that what is the lane's own
+  // is computed once for all blocks.
+  static __device__ __forceinline__ const char* at(const char* tile, int row, int column, int r, int c) {
+    return tile + (T::offset(row, column) + T::offset(r, c));
+  }
+
   // Rows are the tile's rows [row, row + 16), places its columns from `column` on.
   static __device__ __forceinline__ void rows(float (&x)[2][4], const char* tile, int row, int column,
                                               int lane) {
 #pragma unroll
     for (int m = 0; m < 4; ++m) {
       const auto pair = *reinterpret_cast<const Pair<Stored>*>(
-          tile + T::offset(row + (lane >> 2) + 8 * (m & 1), column + 2 * (lane & 3) + 8 * (m >> 1)));
+          at(tile, row, column, (lane >> 2) + 8 * (m & 1), 2 * (lane & 3) + 8 * (m >> 1)));
       x[m & 1][m >> 1] = pair.low(), x[m & 1][(m >> 1) + 2] = pair.high();
     }
   }
@@ -45,32 +51,30 @@ struct Fragment {
 #pragma unroll
         for (int place = 0; place < 4; ++place)
           x[i][place] = Stored::decode(*reinterpret_cast<const typename T::Bits*>(
-              tile + T::offset(row + element_of(place, lane), column + (lane >> 2) + 8 * i)));
+              at(tile, row, column, element_of(place, lane), (lane >> 2) + 8 * i)));
     }
   }
 
   static __device__ __forceinline__ void packed_rows(u32 (&r)[4], const char* tile, int row, int column,
                                                      int lane) {
     const int matrix = lane >> 3;
-    load_matrices(r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
+    load_matrices(r, at(tile, row, column, (lane & 7) + 8 * (matrix & 1), 8 * (matrix >> 1)));
   }
   // The same in the order of what is only ever B (../device/operand.cuh).
   static __device__ __forceinline__ void packed_second_rows(u32 (&r)[4], const char* tile, int row,
                                                             int column, int lane) {
     const int matrix = lane >> 3;
-    load_matrices(r, tile + T::offset(row + (lane & 7) + 8 * (matrix >> 1), column + 8 * (matrix & 1)));
+    load_matrices(r, at(tile, row, column, (lane & 7) + 8 * (matrix >> 1), 8 * (matrix & 1)));
   }
   static __device__ __forceinline__ void packed_second_columns(u32 (&r)[4], const char* tile, int row,
                                                                int column, int lane) {
     const int matrix = lane >> 3;
-    load_matrices_transposed(
-        r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
+    load_matrices_transposed(r, at(tile, row, column, (lane & 7) + 8 * (matrix & 1), 8 * (matrix >> 1)));
   }
   static __device__ __forceinline__ void packed_columns(u32 (&r)[4], const char* tile, int row, int column,
                                                         int lane) {
     const int matrix = lane >> 3;
-    load_matrices_transposed(
-        r, tile + T::offset(row + (lane & 7) + 8 * (matrix >> 1), column + 8 * (matrix & 1)));
+    load_matrices_transposed(r, at(tile, row, column, (lane & 7) + 8 * (matrix >> 1), 8 * (matrix & 1)));
   }
 
   // The same as operands; a bf16 operand is what lies in memory.
@@ -127,8 +131,7 @@ struct Fragment {
     for (int i = 0; i < 2; ++i)
 #pragma unroll
       for (int place = 0; place < 4; ++place)
-        *reinterpret_cast<typename T::Bits*>(
-            tile + T::offset(row + element_of(place, lane), column + (lane >> 2) + 8 * i)) =
-            Stored::encode(x[i][place]);
+        *reinterpret_cast<typename T::Bits*>(const_cast<char*>(at(
+            tile, row, column, element_of(place, lane), (lane >> 2) + 8 * i))) = Stored::encode(x[i][place]);
   }
 };

@@ -68,9 +68,10 @@ struct GatePending {
   float dg[2][4], ends[2][4], starts[2][4];
 
   __device__ __forceinline__ void add(int i, int place, bool second, float term) {
-    const float sum = (second ? ends[i][place] : starts[i][place]) + term;
-    ends[i][place] = second ? sum : ends[i][place];
-    starts[i][place] = second ? starts[i][place] : sum;
+    if (second)
+      ends[i][place] = ends[i][place] + term;
+    else
+      starts[i][place] = starts[i][place] + term;
   }
   // From blocks of 16 rows to 8, which the same lanes hold.
   __device__ __forceinline__ void descend_to_eight() {
@@ -95,7 +96,11 @@ struct GatePending {
     for (int i = 0; i < 2; ++i)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float give = second ? ends[i][h] + ends[i][h + 2] : starts[i][h] + starts[i][h + 2];
+        float give;
+        if (second)
+          give = ends[i][h] + ends[i][h + 2];
+        else
+          give = starts[i][h] + starts[i][h + 2];
         if (mask == 2) give = give + __shfl_xor_sync(0xffffffffu, give, 1);
         const float got = __shfl_xor_sync(0xffffffffu, give, mask);
         dg[i][h] = dg[i][h] + got, dg[i][h + 2] = dg[i][h + 2] + got;

@@ -14,6 +14,8 @@ namespace assay::device {
 inline constexpr int most_shared_bytes = 101376;
 /// 74 KiB: three blocks on a multiprocessor of sm_90.
 inline constexpr int third_of_shared_bytes = 75776;
+/// 56 KiB: four.
+inline constexpr int quarter_of_shared_bytes = 57344;
 
 HOST_DEVICE constexpr long long blocks_of(long long count, int each) {
   return (count + each - 1) / each;

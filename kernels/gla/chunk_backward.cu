@@ -8,8 +8,8 @@
 //   workspaces: states, adjoints [chunk][H][V][K] of bf16 (fp16, fp32: fp32), V and K padded to multiples of
 //   16; adjoint_operands [chunk][H][ceil(V/16)][ceil(K/16)] blocks of 16 x 16, as `states` in chunk.cu
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
-// Grids: scans (N H ceil(K/64) ceil(V/C), 1 or 2), values chunks H, keys chunks H ceil(K/64); 128 threads; C
-// as there. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
+// Grids: scans (N H ceil(K/64) ceil(V/C), 1 or 2), values chunks H, keys chunks H ceil(K/64); 128 threads,
+// keys key_threads; C as there. `vector` != 0 promises that K and V are multiples of 8, all pointers aligned.
 #include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
@@ -32,13 +32,14 @@ FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
   }
 FOR_EACH_OUTPUT_SIZE(VALUES_KERNEL)
 
-extern "C" __global__ void __launch_bounds__(128, 2)
+extern "C" __global__ void __launch_bounds__(key_threads<Element, Forward>, 2)
     gla_chunk_keys(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,
                    const Decay::Bits* g, const Element::Bits* d_o, const Kept::Bits* states,
                    const Kept::Bits* adjoints, Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg,
                    const i64* chunks, float scale, int heads, int key_channels, int value_channels,
                    int vector) {
-  chunk_keys<Element, Decay, Forward>(q, k, v, g, nullptr, d_o, states, adjoints,
-                                      GradientTensors<Element, Decay>{dq, dk, dg}, nullptr, chunks, scale,
-                                      Shape{heads, key_channels, value_channels, vector != 0});
+  chunk_keys<Element, Decay, Forward>(
+      q, k, v, g, nullptr, d_o, states, adjoints,
+      GradientTensors<Element, Decay, key_threads<Element, Forward>>{dq, dk, dg}, nullptr, chunks, scale,
+      Shape{heads, key_channels, value_channels, vector != 0});
 }

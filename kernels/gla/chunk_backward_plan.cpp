@@ -62,7 +62,8 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
           bonus,
           {d_o, states, adjoints, gradient(kernel.query), gradient("k"), gradient(kernel.gate)},
           bonus_sums,
-          {of_chunks, scale}});
+          {of_chunks, scale}})
+      .block[0] = layout.key_threads(!kernel.bonus.empty());
 }
 
 /// Decays, boundaries and what a term pays when it enters S or G are those of the forward state scan

@@ -94,9 +94,11 @@ class ChunkPass {
   void adjoints(const PointerArgument& dinitial_state) { adjoints(dinitial_state, {}, *this, {}); }
   void adjoints(const PointerArgument& dinitial_state, const PointerArgument& dq, ChunkPass& second,
                 const PointerArgument& dv) {
-    const bool outputs = !dq.buffer.empty() && to_.chunks() > 0;
+    const bool outputs = !dq.buffer.empty() && to_.chunks() > 0,
+               small = outputs && !channel::output_suffix(case_).empty() &&
+                       !channel::output_suffix(second.case_).empty();
     const int64_t scans = layout_.scan_blocks(columns_), chunks = outputs ? to_.chunks() : 0;
-    const int scan_shared = layout_.state_shared(columns_, weight_bytes(case_)),
+    const int scan_shared = layout_.state_shared(columns_, weight_bytes(case_), small ? 4 : 3),
               output_shared = std::max(layout_.output_shared(), second.layout_.output_shared());
     std::vector<Argument> arguments{weights(),
                                     to_.input(pass_.cotangent),
@@ -117,11 +119,11 @@ class ChunkPass {
     for (const int64_t size : {scans, chunks, case_.sizes.H, case_.sizes.K, case_.sizes.V, is_vector(),
                                int64_t{pass_.turned}, second.case_.sizes.V, second.is_vector()})
       arguments.emplace_back(static_cast<int32_t>(size));
-    to_.add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), scans + 2 * chunks, std::move(arguments),
-            outputs ? std::max(scan_shared, output_shared) : scan_shared);
+    to_.add(true, fmt::format("gsa_chunk_adjoints_{}{}", columns_, small ? "_64" : ""), scans + 2 * chunks,
+            std::move(arguments), outputs ? std::max(scan_shared, output_shared) : scan_shared);
   }
   void values(const PointerArgument& written) {
-    add(true, "gsa_chunk_values", to_.chunks(), layout_.output_shared(),
+    add(true, "gsa_chunk_values" + channel::output_suffix(case_), to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input("g"), to_.input(pass_.cotangent), adjoint_operands(), written,
          chunks_, pass_.scale});
   }
@@ -146,7 +148,8 @@ class ChunkPass {
         state_plain(), adjoint_plain()};
     arguments.insert(arguments.end(), gradients.begin(), gradients.end());
     arguments.insert(arguments.end(), {chunks_, pass_.scale});
-    add(true, function, to_.chunks() * layout_.key_blocks(), shared_bytes, std::move(arguments));
+    add(true, function, to_.chunks() * layout_.key_blocks(), shared_bytes, std::move(arguments),
+        layout_.key_threads(false));
   }
   /// Of 64 tokens and slots, two numbers each.
   PointerArgument halves() {
@@ -162,10 +165,10 @@ class ChunkPass {
     return to_.workspace(pass_.name + suffix, to_.chunks() * bytes);
   }
   void add(bool backward, const std::string& function, int64_t blocks, uint32_t shared_bytes,
-           std::vector<Argument> arguments) {
+           std::vector<Argument> arguments, uint32_t threads = gsa::threads) {
     const Sizes& s = case_.sizes;
     for (const int64_t size : {s.H, s.K, s.V, is_vector()}) arguments.push_back(static_cast<int32_t>(size));
-    to_.add(backward, function, blocks, std::move(arguments), shared_bytes);
+    to_.add(backward, function, blocks, std::move(arguments), shared_bytes, 1, threads);
   }
 
   SlotLaunches& to_;

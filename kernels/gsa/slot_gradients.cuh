@@ -26,9 +26,9 @@ struct SlotNumbers {
   }
 };
 // The lane's row of its block's weights, in a tensor.
-template <class Weight>
+template <class Weight, int lanes>
 struct WeightRow {
-  LaneSlots lane;
+  SlotsOfLane<lanes> lane;
   typename Weight::Bits* to;
   bool live;
 
@@ -46,6 +46,8 @@ struct SlotReadout {
   typename Weight::Bits* p;
 
   template <class Shared>
+  __device__ __forceinline__ void expect(const Shared&, int, int, int) const {}
+  template <class Shared>
   __device__ __forceinline__ void put(const Shared& shared, const KeyPlace& place, int row, int column,
                                       int lane, const Share& q, const Share&, const Share&) const {
     y.put(shared, place, row, column, lane, q);
@@ -54,7 +56,7 @@ struct SlotReadout {
   __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
     if (y.tensor != nullptr) return;
     __syncthreads();
-    const WeightRow<Weight> row(p, place);
+    const WeightRow<Weight, 2> row(p, place);
     softmax_of_tile<Weight>(row.lane, shared.slots(), row.to, row.live, place.vector);
   }
 };
@@ -70,10 +72,10 @@ struct Halves {
     to[0] = make_float4(x[0][0], x[0][1], x[0][2], x[0][3]);
     to[32] = make_float4(x[1][0], x[1][1], x[1][2], x[1][3]);
   }
-  static __device__ __forceinline__ void add(Share& x, const float4* from) {
+  static __device__ __forceinline__ void add(Share& x, const float4* from, int step) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float4 half = from[32 * i];
+      const float4 half = from[step * i];
       x[i][0] = x[i][0] + half.x, x[i][1] = x[i][1] + half.y;
       x[i][2] = x[i][2] + half.z, x[i][3] = x[i][3] + half.w;
     }
@@ -81,13 +83,15 @@ struct Halves {
 };
 
 // Of the second pass: dp, or dy where there is no tensor of dp, and halves of ds and dg.
-template <class Weight>
+template <class Weight, int threads>
 struct SecondPass {
   static constexpr bool of_keys = true;
   SlotNumbers dp;
   typename Weight::Bits* dy;
   Halves halves;
 
+  template <class Shared>
+  __device__ __forceinline__ void expect(const Shared&, int, int, int) const {}
   template <class Shared>
   __device__ __forceinline__ void put(const Shared& shared, const KeyPlace& place, int row, int column,
                                       int lane, const Share& q, const Share& k, const Share& g) const {
@@ -100,20 +104,38 @@ struct SecondPass {
   __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
     if (dp.tensor != nullptr) return;
     __syncthreads();
-    const WeightRow<Weight> row(dy, place);
+    const WeightRow<Weight, threads / 64> row(dy, place);
     softmax_gradient_of_tile<typename Shared::QueryTile, Weight>(row.lane, shared.queries(), shared.slots(),
                                                                  row.to, row.live, place.vector);
   }
 };
 
-// Of the first pass: ds and dg, with their halves of the second.
-template <class Format, class Gate>
+// Of the first pass: ds and dg, with their halves of the second. Where two warps have the same slots these
+// are on their way to the place of S and D meanwhile.
+template <class Format, class Gate, int threads>
 struct FirstPass {
-  static constexpr bool of_keys = true;
+  static constexpr bool of_keys = true, ahead = threads == 256;
   Halves halves;
   typename Format::Bits* ds;
   typename Gate::Bits* dg;
 
+  // A thread's own part.
+  template <class Shared>
+  static __device__ __forceinline__ float4* own(const Shared& shared) {
+    static_assert(!ahead || Shared::layout.slots_offset + 4 * 16 * threads <= Shared::layout.bytes,
+                  "of S and D");
+    return reinterpret_cast<float4*>(shared.slots()) + threadIdx.x;
+  }
+  template <class Shared>
+  __device__ __forceinline__ void expect(const Shared& shared, int row, int column, int lane) const {
+    if constexpr (ahead) {
+      float4* to = own<Shared>(shared);
+      const float4* from = halves.at(row, column, lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) copy_async(reinterpret_cast<char*>(to + threads * i), from + 32 * i, 16);
+      commit_copies();
+    }
+  }
   template <class Shared>
   __device__ __forceinline__ void put(const Shared& shared, const KeyPlace&, int row, int column, int lane,
                                       const Share&, const Share& k, const Share& g) const {
@@ -121,9 +143,11 @@ struct FirstPass {
 #pragma unroll
     for (int e = 0; e < 8; ++e)
       of_keys[e >> 2][e & 3] = k[e >> 2][e & 3], of_gates[e >> 2][e & 3] = g[e >> 2][e & 3];
-    const float4* from = halves.at(row, column, lane);
-    Halves::add(of_keys, from);
-    Halves::add(of_gates, from + 64);
+    const float4* from = ahead ? own<Shared>(shared) : halves.at(row, column, lane);
+    constexpr int step = ahead ? threads : 32;
+    if constexpr (ahead) wait_copies<0>();
+    Halves::add(of_keys, from, step);
+    Halves::add(of_gates, from + 2 * step, step);
     __syncwarp();  // every lane has read what is overwritten
     Fragment<typename Shared::KeyTile, Format>::store_columns(shared.keys(), of_keys, row, column, lane);
     Fragment<typename Shared::GateTile, Gate>::store_columns(shared.gates(), of_gates, row, column, lane);
@@ -131,9 +155,9 @@ struct FirstPass {
   template <class Shared>
   __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
     __syncthreads();
-    store_tile<typename Shared::KeyTile, 128>(ds + place.at, shared.keys(), place.stride, place.rows,
-                                              place.channels, place.vector);
-    store_tile<typename Shared::GateTile, 128>(dg + place.at, shared.gates(), place.stride, place.rows,
-                                               place.channels, place.vector);
+    store_tile<typename Shared::KeyTile, threads>(ds + place.at, shared.keys(), place.stride, place.rows,
+                                                  place.channels, place.vector);
+    store_tile<typename Shared::GateTile, threads>(dg + place.at, shared.gates(), place.stride, place.rows,
+                                                   place.channels, place.vector);
   }
 };

@@ -27,14 +27,15 @@ FOR_EACH_SCAN_WIDTH(SCAN_KERNEL)
   }
 FOR_EACH_OUTPUT_SIZE(VALUES_KERNEL)
 
-extern "C" __global__ void __launch_bounds__(128, 2)
+extern "C" __global__ void __launch_bounds__(key_threads<Element, ExclusiveForward>, 2)
     rwkv6_chunk_keys(const Element::Bits* r, const Element::Bits* k, const Element::Bits* v,
                      const Decay::Bits* w, const Element::Bits* u, const Element::Bits* d_o,
                      const Kept::Bits* states, const Kept::Bits* adjoints, Element::Bits* dr,
                      Element::Bits* dk, Decay::Bits* dw, float* bonus_sums, const i64* chunks, float scale,
                      int heads, int key_channels, int value_channels, int vector) {
   chunk_keys<Element, Decay, ExclusiveForward>(
-      r, k, v, w, u, d_o, states, adjoints, GradientTensors<Element, Decay>{dr, dk, dw}, bonus_sums, chunks,
+      r, k, v, w, u, d_o, states, adjoints,
+      GradientTensors<Element, Decay, key_threads<Element, ExclusiveForward>>{dr, dk, dw}, bonus_sums, chunks,
       scale, Shape{heads, key_channels, value_channels, vector != 0});
 }
 

@@ -58,7 +58,7 @@ TEST(FaultLocationCampaign, ALineThatAChangedInstructionRepairsIsNamedFirst) {
   const Verification v = located("gla.chunk@D8/B1/T2/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
   ASSERT_FALSE(v.lines.empty());
   EXPECT_TRUE(v.lines.front().at.where.file.ends_with("kernels/channel/chunk_scores.cuh"));
-  EXPECT_EQ(v.lines.front().at.where.line, 136);
+  EXPECT_EQ(v.lines.front().at.where.line, 142);
   EXPECT_TRUE(v.lines.front().reason.ends_with("all elements are right")) << v.lines.front().reason;
 }
 
@@ -183,7 +183,7 @@ TEST(FaultLocation, WhereOnlyTheChecksHaveAFindingTheBarrierAndTheAccessesAreNam
       located("gla.chunk@R1/B1/T17/H1/K1/V1/bf16/g-fp32/none/v-exact/s1/backward", vm::Checks{});
   EXPECT_TRUE(v.cause.starts_with("check/race")) << v.cause;
   ASSERT_FALSE(v.lines.empty());
-  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{298});
+  EXPECT_EQ(named_in("kernels/channel/chunk_scores.cuh", v), std::vector<int>{306});
   EXPECT_EQ(named_in("kernels/device/operand.cuh", v), (std::vector<int>{41, 46}));
 }
 

@@ -44,6 +44,6 @@ std::optional<PlantedProgram> planted(const PlantedCase&);
 /// The kernel whose NaN rwkv6's authors met: a chunk's decays multiplied up to an infinity.
 PlantedProgram historic_nan();
 /// The line of its infinity.
-inline constexpr const char* kHistoricLine = "kernels/channel/chunk_scores.cuh:218 ";
+inline constexpr const char* kHistoricLine = "kernels/channel/chunk_scores.cuh:224 ";
 
 }  // namespace assay::watch
