@@ -40,6 +40,24 @@ TEST(CaseLayout, SharedMemoryIsWhatABlockMayHave) {
   });
 }
 
+/// gsa's scan beside outputs of at most 64 channels, of which a multiprocessor holds four blocks; of gates of
+/// four bytes three.
+TEST(CaseLayout, AScanBesideFourBlocksOfOutputsLeavesThemTheirShare) {
+  for_each_case([](const ResolvedCase& c, const CaseLayout& layout) {
+    if (output_suffix(c).empty()) return;
+    const int width = scan_columns(c, layout);
+    EXPECT_LE(std::max(layout.state_shared(width, layout.element.kept, 4), layout.output_shared()),
+              layout.gate == 2 ? device::quarter_of_shared_bytes : device::third_of_shared_bytes)
+        << token_of(c.case_);
+    const auto holds = [&](const std::string& function) {
+      return kernel_module(fmt::format("gsa/chunk_backward.bf16.{}", format(c.gate_dtype).name))
+                 .ptx->find(".entry " + function + "(") != std::string::npos;
+    };
+    EXPECT_TRUE(holds(fmt::format("gsa_chunk_adjoints_{}_64", width))) << token_of(c.case_);
+    EXPECT_TRUE(holds("gsa_chunk_values_64")) << token_of(c.case_);
+  });
+}
+
 TEST(CaseLayout, ModulesHoldTheWidthsAndCapacitiesThatAreAskedFor) {
   for_each_case([](const ResolvedCase& c, const CaseLayout& layout) {
     const int width = scan_columns(c, layout);
