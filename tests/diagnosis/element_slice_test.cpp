@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/kernel.h"
+#include "src/base/vm/event_log.h"
 #include "tests/diagnosis/elementwise_kernel.h"
 #include "tests/vm/small_kernel.h"
 
@@ -89,14 +90,14 @@ TEST(ElementSlice, ValuesOperandsAndInputsAreThoseOfTheElement) {
   EXPECT_EQ(read, (std::set<std::string>{"x[t=3]", "y[t=3]"}));
 }
 
-/// wgmma with A in registers and B in shared memory: operands without a name and a type stand between the
-/// others.
-TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
+/// wgmma with A in registers and B, words of two halves, in shared memory.
+vm::SmallKernel warpgroup_sum(const std::string& halves) {
   vm::SmallKernel kernel;
   kernel.threads = 128;
   kernel.declarations = ".shared .align 1024 .b8 tile[4096];";
   kernel.body =
-      "mov.u32 %r0, tile; shl.b32 %r1, %r32, 4; add.s32 %r1, %r1, %r0; mov.u32 %r2, 0x3f803f80;\n"
+      "mov.u32 %r0, tile; shl.b32 %r1, %r32, 4; add.s32 %r1, %r1, %r0; mov.u32 %r2, " + halves +
+      ";\n"
       "st.shared.v4.b32 [%r1], {%r2, %r2, %r2, %r2}; fence.proxy.async; bar.sync 0;\n"
       "and.b32 %r2, %r0, 0x3ffff; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd8, %r2; or.b64 %rd8, %rd8, "
       "0x1000080000;\n"
@@ -107,8 +108,32 @@ TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %rd8, "
       "%p1, 1, 1, "
       "0;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\nmov.b32 %d, %f1;\n";
+  return kernel;
+}
+
+/// What a product is of in shared memory is in no register: it has its format and its value all the same, or
+/// no element would be said to move with the other factor.
+TEST(ElementSlice, AWarpgroupsFactorInSharedMemoryHasItsValue) {
   TensorMap inputs;
-  const Program plan = vm::plan_of(kernel, inputs);
+  const Program plan = vm::plan_of(warpgroup_sum("0x40003f80"), inputs);
+  const vm::ValueSlice slice = vm::slice_value(plan, inputs, {}, "d", 5);
+  size_t seen = 0;
+  for (const vm::SliceInstance& i : slice.instances) {
+    if (i.flow != vm::Flow::matrix) continue;
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      const vm::SliceOperand& operand = slice.operands[o];
+      if (!operand.name.starts_with("b[")) continue;
+      EXPECT_EQ(operand.type, ptx::Type::bf16) << operand.name;
+      EXPECT_EQ(vm::value_of(operand.type, operand.bits), seen % 2 == 0 ? 1 : 2) << operand.name;
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 16U);
+}
+
+TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
+  TensorMap inputs;
+  const Program plan = vm::plan_of(warpgroup_sum("0x3f803f80"), inputs);
   const auto slice = slice_element(plan, inputs, {}, "d", 5);
   ASSERT_TRUE(slice);
   const SliceStep* sum = nullptr;

@@ -146,8 +146,9 @@ void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane,
   if (!use->constant) wait({slot, {}, lane}, halves);
 }
 
-void SliceScan::use_memory(int32_t node, const BytePlace& at, uint32_t halves) {
+void SliceScan::use_memory(int32_t node, const BytePlace& at, uint32_t halves, ptx::Type type, int name) {
   SliceUse* use = add_use(node);
+  use->type = type, use->name = static_cast<uint16_t>(name);
   use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = is_global(at);
   use->shared = at.space == ptx::Space::shared;
   wait(at, halves);

@@ -83,7 +83,7 @@ class SliceScan {
   SliceUse* add_use(int32_t node);
   void wait(const BytePlace&, uint32_t halves);
   void use_register(int32_t node, Slot slot, uint32_t halves, int lane, ptx::Type, int name);
-  void use_memory(int32_t node, const BytePlace&, uint32_t halves);
+  void use_memory(int32_t node, const BytePlace&, uint32_t halves, ptx::Type = ptx::Type::none, int name = 0);
   void use(int32_t node, const Transfer&, uint32_t halves);
 
   void find_registers(const Op&, const Signature&);

@@ -38,7 +38,8 @@ void SliceScan::add_matrix(const Op& op, const Found& f) {
     const int bits = format_of(format).bits;
     const uint32_t halves = bits == 64 ? 15u : bits == 32 ? 3u : 1u;
     if (from.slot == no_slot)
-      use_memory(f.node, {no_slot, from.space, from.lane, from.at / 2 * 2}, halves);
+      use_memory(f.node, {no_slot, from.space, from.lane, from.at / 2 * 2}, halves, format_of(format).type,
+                 name);
     else
       use_register(f.node, from.slot, halves << from.at / 2, from.lane, format_of(format).type, name);
   };

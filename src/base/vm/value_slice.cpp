@@ -106,9 +106,9 @@ Values probe_values(PreparedProgram& prepared, const BlockSet& set, const std::d
 
 std::string register_name(const ptx::Instruction& instruction, const ptx::Function& function,
                           const SliceUse& use, bool matrix) {
-  if (use.slot == no_slot) return "";
   if (matrix)
     return use.name % 4 == 2 ? "c" : fmt::format("{}[k={}]", use.name % 4 == 0 ? 'a' : 'b', use.name / 4);
+  if (use.slot == no_slot) return "";
   if (use.name >= instruction.operands.size()) return "";
   const ptx::Operand& o = instruction.operands[use.name];
   if (o.kind == ptx::Operand::Kind::reg) return function.registers[static_cast<size_t>(o.reg)].name;
@@ -131,6 +131,7 @@ class Assembly {
   ValueSlice assemble() {
     count_work(static_cast<double>(scan_.nodes.size()), kOfInstance);
     for (uint32_t i = 0; i < scan_.nodes.size(); ++i) add_instance(i);
+    add_factors_in_memory();
     slice_.truncated = scan_.truncated;
     std::sort(slice_.inputs.begin(), slice_.inputs.end());
     slice_.inputs.erase(std::unique(slice_.inputs.begin(), slice_.inputs.end()), slice_.inputs.end());
@@ -172,6 +173,16 @@ class Assembly {
       if (slice_.operands[i].name.empty() && slice_.operands[i].input < 0)
         slice_.operands[i].bits = made.bits;
     slice_.instances.push_back(made);
+  }
+
+  /// What a matrix product takes from memory is in no register of the warp that asks for it.
+  void add_factors_in_memory() {
+    for (size_t o = 0; o < slice_.operands.size(); ++o) {
+      SliceOperand& operand = slice_.operands[o];
+      const SliceUse& use = scan_.uses[use_of_operand_[o]];
+      if (use.slot == no_slot && use.type != ptx::Type::none && operand.made_by >= 0)
+        operand.bits = slice_.instances[static_cast<size_t>(operand.made_by)].bits;
+    }
   }
 
   void add_operand(const BlockLog& log, const Op& op, uint32_t index) {
