@@ -77,6 +77,34 @@ TEST(Fingerprint, AnInputThatIsIgnoredByOneHead) {
   EXPECT_EQ(said_of(program).front(), "o[h = 1] does not depend on h0");
 }
 
+/// Half of the next token's factor is added: what lies later takes part, and nothing is lacking.
+TEST(Fingerprint, LaterTokensThatTakePartAreNamed) {
+  Recurrence program;
+  program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {
+    return at(name, t, h) + (name[0] == 'q' && t + 1 < kTokens ? 0.5 * at(name, t + 1, h) : 0);
+  };
+  EXPECT_EQ(fingerprint_of(program).later, std::vector<std::string>{"q"});
+}
+
+/// Where another input's token is lost beside, that is more than a mask.
+TEST(Fingerprint, LaterTokensBesideWhatIsLackingAreNotCalledTooMany) {
+  const Tensor o("o", Dtype::fp32, {{"T", 4}});
+  const auto dependence = [&](const char* input, double later, double lost) {
+    Dependence d{o, Tensor(input, Dtype::fp32, {{"T", 4}}), {}};
+    for (int64_t from = 0; from < 4; ++from) {
+      DependenceColumn c{from, std::vector<double>(4), std::vector<double>(4)};
+      c.reference[static_cast<size_t>(from)] = 1;
+      c.program[static_cast<size_t>(from)] = from == 2 ? 1 - lost : 1;
+      if (from > 0) c.program[static_cast<size_t>(from) - 1] = later;
+      d.columns.push_back(std::move(c));
+    }
+    return d;
+  };
+  EXPECT_EQ(sentences_of({dependence("q", 0.5, 0), dependence("u", 0, 0)}, {}).later,
+            std::vector<std::string>{"q"});
+  EXPECT_TRUE(sentences_of({dependence("q", 0.5, 0), dependence("u", 0, 1)}, {}).later.empty());
+}
+
 TEST(Fingerprint, ATokenThatIsLeftOut) {
   Recurrence program;
   program.read = [](const auto& at, const char* name, int64_t t, int64_t h) {

@@ -39,6 +39,7 @@ struct FingerprintText {
   bool plain = false;                  ///< the first says how derivatives differ, not only that they do
   std::vector<Misread> misread;        ///< inputs of which others are read rightly along such an axis
   std::vector<std::string> dropped;    ///< inputs of which one token alone takes no part
+  std::vector<std::string> later;      ///< inputs of whose tokens later ones take part and should not
 };
 /// One sentence for each way in which dependences differ, the plainest first.
 FingerprintText sentences_of(const std::vector<Dependence>&, const TensorMap& inputs);

@@ -93,6 +93,8 @@ class Sentence {
                        [&](const Pair& p) { return zero(p, p.is) != zero(p, p.should); });
   }
   std::string another_weight() const;
+  /// What it depends on and should not are elements of later tokens.
+  bool is_of_later_tokens() const;
   /// Of elements that take no part where they should: they are those of one token, and of all others some do.
   bool is_of_one_token() const {
     return left_ == 0 && !right_.empty() && conditions_.size() == 1 &&
@@ -156,6 +158,14 @@ std::vector<Feature> Sentence::features() const {
   for (const Axis& a : d_.input.axes)
     if (a.size > 1) all.push_back({-1, axis(d_.input, a.name), a.name});
   return all;
+}
+
+bool Sentence::is_of_later_tokens() const {
+  for (const Feature& f : features())
+    if (f.is_difference() && f.letter == "T")
+      return only_extra() &&
+             std::all_of(wrong_.begin(), wrong_.end(), [&](const Pair& p) { return value(f, p) < 0; });
+  return false;
 }
 
 void Sentence::find_conditions(bool among_all) {
@@ -439,6 +449,19 @@ void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& 
   }
 }
 
+/// Of one output: what lies later takes part, and all that should does.
+void add_later(const std::vector<Sentence*>& of_output, std::vector<std::string>& later) {
+  std::vector<std::string> inputs;
+  for (const Sentence* s : of_output) {
+    if (!s->differs()) continue;
+    if (s->is_of_later_tokens())
+      inputs.push_back(s->input_name());
+    else if (s->is_misplaced())
+      return;
+  }
+  later.insert(later.end(), inputs.begin(), inputs.end());
+}
+
 }  // namespace
 
 FingerprintText sentences_of(const std::vector<Dependence>& all, const TensorMap& inputs) {
@@ -465,6 +488,7 @@ FingerprintText sentences_of(const std::vector<Dependence>& all, const TensorMap
   FingerprintText text;
   for (const std::string& output : outputs) {
     add_misread(by_output[output], text.misread);
+    add_later(by_output[output], text.later);
     for (Sentence* s : by_output[output])
       if (s->differs() && s->ratio() == 0.0 && s->is_of_one_token()) text.dropped.push_back(s->input_name());
   }

@@ -93,11 +93,10 @@ const Misread* add_misread(const Fingerprint& found, const TellingCase& told, Ve
   return &first;
 }
 
-/// One token's elements of an input take no part in an output: its term is left out, or its decay.
-void add_dropped(const Fingerprint& found, const TellingCase& told, Verification& v) {
-  if (found.dropped.empty() || (!v.diagnosis.empty() && v.diagnosis.front().score >= thresholds::kNamed))
-    return;
-  const std::string& input = found.dropped.front();
+/// What the derivatives say for certain takes the place of what is only likely.
+void add_certain(const std::string& cause, std::string explanation, const Fingerprint& found,
+                 Verification& v) {
+  if (!v.diagnosis.empty() && v.diagnosis.front().score >= thresholds::kNamed) return;
   Diagnosis d;
   d.cause = is_gate(input, told) ? "gate-missing" : "token-dropped";
   std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == d.cause; });
@@ -107,6 +106,24 @@ void add_dropped(const Fingerprint& found, const TellingCase& told, Verification
   d.evidence = found.sentences;
   v.diagnosis.push_back(std::move(d));
   rank(v.diagnosis);
+}
+
+/// One token's elements of an input take no part in an output: its term is left out, or its decay.
+void add_dropped(const Fingerprint& found, const TellingCase& told, Verification& v) {
+  if (found.dropped.empty()) return;
+  const std::string& input = found.dropped.front();
+  add_certain(
+      is_gate(input, told) ? "gate-missing" : "token-dropped",
+      fmt::format("{} of one token takes no part: check where a loop over tokens begins and ends", input),
+      found, v);
+}
+
+/// Tokens take part that lie later.
+void add_later(const Fingerprint& found, Verification& v) {
+  if (found.later.empty()) return;
+  add_certain("future-token-included",
+              fmt::format("{} of later tokens takes part: check the causal mask", found.later.front()), found,
+              v);
 }
 
 /// Not what is computed of an input is wrong, but where it is read.
@@ -269,6 +286,7 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
       put_at(*line, 1, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
+  add_later(found, v);
 }
 
 /// What overflows is a sum or a value that is stored: it may be as large as it should be, or not.
