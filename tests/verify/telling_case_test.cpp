@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/verify/scaled_kernel.h"
 
 namespace assay {
@@ -35,6 +37,24 @@ TEST(TellingCase, WhatIsPlainlyWrongIsMadeRightByTheRightValuesAlone) {
   const RepairVerdict right = told->judge(told->expected, told->exact);
   EXPECT_TRUE(right.whole);
   EXPECT_EQ(right.left, 0);
+}
+
+/// 2 heads of 8 tokens and 16 channels, all wrong.
+TEST(TellingCase, OfManyWrongElementsThoseAtFewPlacesAlongEachAxisAreLookedAt) {
+  TellingCase told;
+  Tensor o("o", Dtype::fp32, {{"H", 2}, {"T", 8}, {"K", 16}});
+  for (int64_t i = 0; i < o.size(); ++i)
+    told.exact["o"].push_back(1), told.expected["o"].push_back(2 + static_cast<double>(i));
+  told.wrong.push_back(o);
+  std::set<int64_t> heads, tokens, channels;
+  size_t count = 0;
+  for (const JudgedElement& e : told.sample()) {
+    ASSERT_TRUE(e.wrong);
+    heads.insert(e.flat / 128), tokens.insert(e.flat / 16 % 8), channels.insert(e.flat % 16), ++count;
+  }
+  EXPECT_EQ(count, 24U);
+  EXPECT_EQ(heads.size(), 1U);
+  EXPECT_LE(tokens.size() * channels.size(), 32U) << tokens.size() << " x " << channels.size();
 }
 
 /// Gates of -8 in a case that was shrunk to one token: random weak ones would not reach the limit.

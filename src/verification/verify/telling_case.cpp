@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/counted_work.h"
@@ -139,6 +141,48 @@ TellingCase plainer(TellingCase told, const Kernel& kernel, const vm::MachineOpt
   return told;
 }
 
+/// Indices along the axes of a tensor.
+std::vector<int64_t> place_in(const Tensor& t, int64_t flat) {
+  std::vector<int64_t> place(t.axes.size());
+  for (size_t a = t.axes.size(); a-- > 0;) place[a] = flat % t.axes[a].size, flat /= t.axes[a].size;
+  return place;
+}
+
+/// Every other of the indices that the elements have along an axis; fewer than two stay as they are.
+std::vector<JudgedElement> at_every_other(const Tensor& output, size_t axis,
+                                          const std::vector<JudgedElement>& all) {
+  std::map<int64_t, bool> kept;
+  for (const JudgedElement& e : all) kept[place_in(output, e.flat)[axis]] = false;
+  bool odd = false;
+  for (auto& [index, stays] : kept) stays = odd = !odd;
+  std::vector<JudgedElement> fewer;
+  for (const JudgedElement& e : all)
+    if (kept.at(place_in(output, e.flat)[axis])) fewer.push_back(e);
+  return fewer;
+}
+
+/// Of an output's elements `count` at least, those at few indices along each axis, sequences and heads first:
+/// what stands behind several of them, as a factor of a row does, has to be changed once for all.
+std::vector<JudgedElement> on_a_grid(const Tensor& output, std::vector<JudgedElement> all, size_t count) {
+  const auto thin = [&](bool of_heads) {
+    std::optional<std::vector<JudgedElement>> best;  // what leaves most
+    for (size_t axis = 0; axis < output.axes.size(); ++axis) {
+      const std::string& name = output.axes[axis].name;
+      if (of_heads != (name == "B" || name == "N" || name.starts_with('H'))) continue;
+      std::vector<JudgedElement> fewer = at_every_other(output, axis, all);
+      if (fewer.size() < all.size() && fewer.size() >= count && (!best || fewer.size() < best->size()))
+        best = std::move(fewer);
+    }
+    if (best) all = std::move(*best);
+    return best.has_value();
+  };
+  while (all.size() > count && thin(true)) {
+  }
+  while (all.size() > count && thin(false)) {
+  }
+  return all;
+}
+
 int64_t count_wrong(const TellingCase& told) {
   int64_t count = 0;
   for (const Tensor& output : told.wrong) {
@@ -175,8 +219,13 @@ std::vector<JudgedElement> TellingCase::sample() const {
   std::vector<JudgedElement> all[2];  // right, wrong
   for (const auto& [name, should] : expected) {
     const std::vector<bool> is_wrong = wrong_elements(name);
+    std::vector<JudgedElement> wrong_ones;
     for (size_t i = 0; i < is_wrong.size(); ++i)
-      all[is_wrong[i]].push_back({name, static_cast<int64_t>(i), exact.at(name)[i], should[i], is_wrong[i]});
+      (is_wrong[i] ? wrong_ones : all[0])
+          .push_back({name, static_cast<int64_t>(i), exact.at(name)[i], should[i], is_wrong[i]});
+    const auto of = std::find_if(wrong.begin(), wrong.end(), [&](const Tensor& t) { return t.name == name; });
+    if (of != wrong.end()) wrong_ones = on_a_grid(*of, std::move(wrong_ones), kOfEach);
+    all[1].insert(all[1].end(), wrong_ones.begin(), wrong_ones.end());
   }
   std::vector<JudgedElement> chosen;
   for (size_t n = 0; n < kOfEach; ++n)
