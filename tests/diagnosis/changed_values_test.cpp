@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/diagnosis/steps_program.h"
 
 namespace assay {
@@ -23,6 +25,27 @@ TEST(ChangedValues, BehindAMaskThatIsTooWideAreUndue) {
   ASSERT_GT(place, 0U);
   EXPECT_EQ(suspects[place - 1].reason, "2 of its 6 values taken for 0 make all wrong elements right");
 }
+/// The value goes on by an assignment of its own, which has no other part in it: a mask may stand there.
+TEST(ChangedValues, WhatUnduePartsGoOnByIsNamedBeforeWhatMakesThem) {
+  const std::string path = testing::TempDir() + "/undue.cu";
+  std::ofstream(path) << "//\n//\nsum(y);\nmade(x);\npart[i] = made;\nsum(part);\nout(sum);\n";
+  const auto sum_without = [](int tokens) {
+    return "  .loc 1 3 0\n  add.rn.f32 %s, %s, %y;\n  .loc 1 4 0\n  setp.gt.s32 %at, %t, " +
+           std::to_string(tokens) +
+           ";\n  selp.f32 %f1, %x, 0f00000000, %at;\n  .loc 1 5 0\n  mov.f32 %f2, %f1;\n"
+           "  .loc 1 6 0\n  fma.rn.f32 %s, %f2, 0f3F400000, %s;\n  .loc 1 7 0\n  mul.rn.f32 %r, %s, %y;\n" +
+           kRest;
+  };
+  const std::vector<SuspectLine> suspects =
+      suspects_of(sum_without(1), sum_without(3), Values::telling, path);
+  size_t made = 0;
+  while (made < suspects.size() && suspects[made].at.where.line != 4) ++made;
+  ASSERT_LT(made, suspects.size());
+  ASSERT_GT(made, 0U);
+  EXPECT_EQ(suspects[made - 1].at.where.line, 5);
+  EXPECT_NE(suspects[made - 1].reason.find("passes on"), std::string::npos) << suspects[made - 1].reason;
+}
+
 /// What is lacking there is no term too many.
 TEST(ChangedValues, BehindAMaskThatIsTooNarrowAreNot) {
   for (const SuspectLine& line : suspects_of(masked_sum(3), masked_sum(1)))

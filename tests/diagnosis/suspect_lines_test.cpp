@@ -13,6 +13,14 @@ namespace {
 
 const std::string kRead = "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %q, %x, %y;";
 
+std::string on(int line, const std::string& instructions) {
+  return "  .loc 1 " + std::to_string(line) + " 0\n" + instructions;
+}
+bool names(const std::vector<SuspectLine>& lines, int line) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const SuspectLine& l) { return l.at.where.line == line; });
+}
+
 TEST(SuspectLines, NoneWhereNothingIsWrong) {
   const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
   EXPECT_TRUE(suspects_of(right, right).empty());
@@ -286,6 +294,54 @@ TEST(SuspectLines, AFactorTooMany) {
   EXPECT_EQ(place_of("add.rn.f32 %q", suspects), 0u);
 }
 
+/// A number that is one factor too many is assigned on a line of its own; another output takes it rightly.
+TEST(SuspectLines, WhereANumberThatIsTooManyIsAssignedIsNamedBehindItsProduct) {
+  const std::string path = testing::TempDir() + "/number.cu";
+  std::ofstream(path) << "//\n//\nconst float factor = scale;\nsum(x);\nout(sum * factor);\n//\nq(x);\n";
+  const std::string number = on(2, "  ld.global.f32 %f1, [given+4];\n") + on(3, "  mov.f32 %f2, %f1;\n"),
+                    sum = on(4, "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n"),
+                    other = on(7, "  mul.rn.f32 %q, %x, %f2;");
+  const SuspectLines suspects =
+      all_suspects_of(number + sum + on(5, "  mul.rn.f32 %r, %s, %f2;\n") + other,
+                      number + sum + on(5, "  mov.f32 %r, %s;\n") + other, Values::all, path);
+  ASSERT_EQ(suspects.superfluous.size(), 2U);
+  EXPECT_EQ(suspects.superfluous[0].at.where.line, 5);
+  EXPECT_EQ(suspects.superfluous[1].at.where.line, 3);
+}
+
+/// x is taken where y should be, beside what is made of both.
+TEST(SuspectLines, WhatTakesAnInputAloneBesideOthersIsNamed) {
+  const std::string both = on(4, "  add.rn.f32 %f1, %x, %y;\n"), other = on(7, "  add.rn.f32 %q, %x, %y;"),
+                    moved = on(5, "  mov.f32 %f2, %x;\n  fma.rn.f32 %s, %f1, %f2, %s;\n"),
+                    last = on(6, "  mov.f32 %r, %s;\n");
+  const SuspectLines suspects =
+      all_suspects_of(both + moved + last + other,
+                      both + on(5, "  mov.f32 %f2, %y;\n  fma.rn.f32 %s, %f1, %f2, %s;\n") + last + other);
+  ASSERT_TRUE(suspects.takers.contains("x"));
+  EXPECT_EQ(suspects.takers.at("x").at.where.line, 5);
+  EXPECT_FALSE(suspects.takers.contains("y"));
+}
+
+/// 0.25 is lacking at one step, and x - y is that there.
+TEST(SuspectLines, OneNumberThatStandsFarAwayIsNotWhatALineLacks) {
+  const TensorMap inputs = step_inputs();
+  const double other = inputs.at("x").value(1) - inputs.at("y").value(1);
+  ASSERT_NE(other, 0);
+  const std::string far = on(3, "  sub.rn.f32 %f1, %x, %y;\n") +
+                          on(4, "  mul.rn.f32 %f2, %x, 0f40400000;\n") +
+                          on(5, "  mul.rn.f32 %f3, %y, 0f40A00000;\n") +
+                          on(6, "  add.rn.f32 %f4, %f2, %f3;\n") + on(7, "  mul.rn.f32 %f5, %f4, %x;\n"),
+                    end = on(9, "  add.rn.f32 %q, %f1, %f5;");
+  const SuspectLines suspects = all_suspects_of(
+      far + on(8, "  fma.rn.f32 %s, %x, %y, %s;\n  mul.rn.f32 %r, %s, 0f3F000000;\n") + end,
+      far +
+          on(8,
+             "  fma.rn.f32 %s, %x, %y, %s;\n  setp.eq.s32 %at, %t, 1;\n  selp.f32 %f6, %f1, 0f00000000, "
+             "%at;\n  add.rn.f32 %s, %s, %f6;\n  mul.rn.f32 %r, %s, 0f3F000000;\n") +
+          end);
+  EXPECT_TRUE(suspects.related.empty()) << suspects.related.front().reason;
+}
+
 /// The input of the other output.
 TEST(SuspectLines, AnOperandForAnother) {
   const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
@@ -294,14 +350,6 @@ TEST(SuspectLines, AnOperandForAnother) {
   const std::vector<SuspectLine> suspects = suspects_of(defective, right);
   ASSERT_FALSE(suspects.empty());
   EXPECT_GE(place_of("mul.rn.f32 %r, %s, %x", suspects), 1u);
-}
-
-std::string on(int line, const std::string& instructions) {
-  return "  .loc 1 " + std::to_string(line) + " 0\n" + instructions;
-}
-bool names(const std::vector<SuspectLine>& lines, int line) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const SuspectLine& l) { return l.at.where.line == line; });
 }
 
 /// Two of each statement, so that the last value of a line is not the operand's own.

@@ -1,5 +1,6 @@
 #include "src/verification/diagnosis/changed_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -15,25 +16,27 @@
 namespace assay {
 namespace {
 
-/// Of a value: derivatives are those at the machine's values, which are rounded.
-constexpr double kAgrees = 0x1p-10;
+/// Of a value, times what may stay of all: derivatives are those at the machine's values, which are rounded.
+constexpr double kAgrees = 2;
 
 }  // namespace
 
 std::vector<ChangedValues> changed_values(const ExplainedLine& line, const WrongElements& behind) {
   std::vector<ChangedValues> found;
-  if (!(line.left < kLeftWhereExplained) || line.factor != 0) return found;
+  if (!line.explains() || line.factor != 0) return found;
   std::map<std::string_view, ExplainedLine> by_operation;
   for (const uint32_t n : line.instances) by_operation[operation_of(behind.slice, n)].instances.push_back(n);
   for (auto& [operation, alone] : by_operation) {
+    alone.enough = line.enough;
     behind.explain_by_values(alone);
-    if (!(alone.left < kLeftWhereExplained)) continue;
+    if (!alone.explains()) continue;
     std::vector<const std::vector<double>*> columns;
     for (const std::vector<double>& column : alone.moves) columns.push_back(&column);
     std::optional<std::vector<double>> changes = changes_needed(columns, behind.lacking);
     if (!changes) continue;
     ChangedValues values{alone.changed, {}, *std::move(changes), alone.instances, bits_of(alone)};
     for (const uint32_t n : alone.changed) values.now.push_back(number_of(behind.slice, n));
+    values.agrees = kAgrees * line.enough;
     found.push_back(std::move(values));
   }
   return found;
@@ -41,8 +44,9 @@ std::vector<ChangedValues> changed_values(const ExplainedLine& line, const Wrong
 
 bool are_undue(const ChangedValues& values) {
   for (size_t i = 0; i < values.now.size(); ++i)
-    if (!(std::fabs(values.now[i] + values.changes[i]) <= kAgrees * std::fabs(values.now[i]))) return false;
-  const double bits = values.bits - std::log2(kAgrees) * static_cast<double>(values.now.size());
+    if (!(std::fabs(values.now[i] + values.changes[i]) <= values.agrees * std::fabs(values.now[i])))
+      return false;
+  const double bits = values.bits - std::log2(values.agrees) * static_cast<double>(values.now.size());
   return !values.now.empty() && bits >= thresholds::kBitsNeeded;
 }
 

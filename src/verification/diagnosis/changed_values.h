@@ -13,6 +13,7 @@ struct ChangedValues {
   std::vector<double> now, changes;
   std::vector<uint32_t> of_operation;  ///< all of them
   double bits = 0;                     ///< bits_of what was found
+  double agrees = 0;                   ///< of a value, how far rounded derivatives may tell it wrongly
 };
 
 /// Operations of the line that alone explain all that is lacking, by changes that are determined.

@@ -59,7 +59,7 @@ bool WrongElements::scaled(ExplainedLine& line, const std::vector<uint32_t>& ins
   std::vector<double> left = lacking;
   subtract(left, by, all);
   line.left = std::sqrt(product(left, left) / product(lacking, lacking));
-  if (!(line.left < kLeftWhereExplained)) return false;
+  if (!line.explains()) return false;
   line.changes = 1, line.factor = 1 + by;
   for (const uint32_t n : instances) note_reached(line, n);
   return true;
@@ -126,7 +126,7 @@ void WrongElements::explain_by(const Groups& groups, ExplainedLine& line) const 
   sizes = squares;
   line.left = 1, line.changes = 0, line.values = groups.size();
   line.reached.clear(), line.changed.clear(), line.moves.clear();
-  while (line.changes < kMostChanges && line.left >= kLeftWhereExplained) {
+  while (line.changes < kMostChanges && !line.explains()) {
     size_t best = SIZE_MAX;
     double most = 0;
     count_work(entries + static_cast<double>(groups.members.size()), 2 * kOfSlope);
@@ -160,12 +160,12 @@ void WrongElements::explain_by_values(ExplainedLine& line) const {
   apart.members = line.instances;
   for (size_t i = 1; i <= line.instances.size(); ++i) apart.first.push_back(i);
   explain_by(apart, line);
-  if (line.left < kLeftWhereExplained && bits_of(line) >= thresholds::kBitsNeeded) return;
+  if (line.explains() && bits_of(line) >= thresholds::kBitsNeeded) return;
   const Groups together = by_value(line);
   if (together.size() == line.instances.size()) return;
   ExplainedLine other = line;
   explain_by(together, other);
-  if (other.left < kLeftWhereExplained) line = std::move(other);
+  if (other.explains()) line = std::move(other);
 }
 
 void WrongElements::explain(ExplainedLine& line) const {
@@ -178,7 +178,7 @@ double bits_of(const ExplainedLine& line) {
   const double choices =
       line.factor != 0 ? 0
                        : (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
-  const double left = std::clamp(line.left, kLeftWhereExplained, 1.0);
+  const double left = std::clamp(line.left, line.enough, 1.0);
   return (static_cast<double>(line.reached.size()) - k) * -std::log2(left) - choices;
 }
 

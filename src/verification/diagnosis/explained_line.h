@@ -18,8 +18,8 @@
 namespace assay {
 
 /// What is lacking may stay by so much of it: derivatives are those at the machine's values, and a change of
-/// several factors of one product is no sum of changes.
-inline constexpr double kLeftWhereExplained = 0x1p-11;
+/// several factors of one product is no sum of changes. Of a program that rounds to 16 bits on its way.
+inline constexpr double kLeftWhereExplained = 0x1p-11, kLeftOfHalves = 0x1p-7;
 
 /// An instruction of a module's text.
 using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
@@ -39,6 +39,7 @@ struct ExplainedLine {
   size_t values = 0;                       ///< among so many; instances that are the same value count once
   double factor = 0;                       ///< where all of them times this do; else 0
   double left = 1;                         ///< of what is lacking, what no change explains
+  double enough = kLeftWhereExplained;     ///< and may stay
   std::vector<uint32_t> changed;           ///< those values, each as one of its instances
   std::vector<std::vector<double>> moves;  ///< and how the elements move with it
   std::set<uint16_t> reached;              ///< elements that what is changed moves
@@ -47,10 +48,13 @@ struct ExplainedLine {
   size_t undue = 0, undue_of = 0;  ///< of so many values of one operation, so many would have to be 0
   std::optional<uint32_t>
       superfluous;                     ///< where `related` is a value that it is made of, what stands between
+  std::vector<uint32_t> number_from;   ///< where that multiplies by a number, what hands it on to there
   std::optional<uint32_t> taken;       ///< where `related` is made of what it is made of too
   std::vector<uint32_t> same_product;  ///< where `related` is a factor, elsewhere in the product
   std::vector<uint32_t> alike;         ///< and what takes `related`
   std::optional<RelatedValue> related;  ///< with it added, or multiplied by it, or with it instead
+
+  bool explains() const { return left < enough; }
 };
 
 /// Instances of a line whose values no other of them takes: what the line makes.

@@ -36,6 +36,7 @@ struct Variant {
   /// Where it changes one input: that, for changes to a block of its channels.
   std::string input = {};
   std::function<Tensor(const Tensor&)> change = {};
+  std::string taken = {};  ///< where another input is read in its place, that
   /// One of many alike (each token in turn): tried after all others, and only where none of them fits well.
   bool sweep = false;
 };

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "src/verification/diagnosis/address_maker.h"
 #include "src/verification/diagnosis/index_maker.h"
@@ -34,12 +35,12 @@ std::string reason_of(const Line& line) {
   if (line.undue > 0)
     return fmt::format("{} of its {} values taken for 0 make all wrong elements right", line.undue,
                        line.undue_of);
-  if (line.factor != 0 && std::fabs(line.factor) < kLeftWhereExplained)
+  if (line.factor != 0 && std::fabs(line.factor) < line.enough)
     return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
     return fmt::format("its values times {:.6g} make all wrong elements right", line.factor);
   const bool one = line.changes == 1;
-  if (line.left < kLeftWhereExplained)
+  if (line.explains())
     return fmt::format("{} of its {} values changed make{} all wrong elements right", line.changes,
                        line.values, one ? "s" : "");
   return fmt::format("{} of its {} values changed explain{} {:.0f} % of the errors", line.changes,
@@ -134,6 +135,24 @@ std::optional<SuspectLine> passing_on(const Line* line, const SliceLines& lines)
   return SuspectLine{last->at, fmt::format("it only passes on what line {} makes", line->at.where.line)};
 }
 
+/// The last assignment by which the values that would have to be 0 go on as they are: a mask may stand there.
+std::optional<SuspectLine> passing_undue(const Line& line, const SliceLines& lines) {
+  std::set<uint32_t> passed(line.changed.begin(), line.changed.end());
+  const Line* last = nullptr;
+  for (uint32_t n = *passed.rbegin(); n-- > 0;) {  // what takes a value stands before what makes it
+    const int32_t made = lines.copied(n);
+    if (made < 0 || !passed.contains(static_cast<uint32_t>(made))) continue;
+    passed.insert(n);
+    const size_t at = lines.of_instance()[n];
+    if (at == SIZE_MAX || lines.all[at].of_compiler || &lines.all[at] == &line) continue;
+    if (lines.all[at].at.text.find(" = ") != std::string::npos) last = &lines.all[at];
+  }
+  if (!last) return std::nullopt;
+  return SuspectLine{last->at,
+                     fmt::format("it passes on what line {} makes, where {} of {} would have to be 0",
+                                 line.at.where.line, line.undue, line.undue_of)};
+}
+
 /// Lines apart where both are in one file, be it by calls.
 int lines_apart(const SourceLocation& a, const SourceLocation& b) {
   int least = INT_MAX;
@@ -165,6 +184,31 @@ const Line* nearest_of(const Line& line, const std::vector<uint32_t>& instances,
   return nearest;
 }
 
+/// Where else the factor that the line lacks could stand.
+void name_products(const Line& line, const std::string& factor, const SliceLines& lines,
+                   std::vector<SuspectLine>& to) {
+  for (const uint32_t n : line.same_product) {
+    const size_t at = lines.of_instance()[n];
+    if (at != SIZE_MAX && !lines.all[at].of_compiler && &lines.all[at] != &line)
+      to.push_back({lines.all[at].at, fmt::format("{} could stand in it as well", factor)});
+  }
+}
+
+/// Beside a product by a number that is too many, where that was assigned.
+void name_number(const Line& line, const SliceLines& lines, std::vector<SuspectLine>& superfluous) {
+  if (superfluous.size() != 1) return;
+  for (const uint32_t n : line.number_from) {
+    const size_t at = lines.of_instance()[n];
+    if (at == SIZE_MAX || lines.all[at].of_compiler || lines.all[at].at.text.find(" = ") == std::string::npos)
+      continue;
+    if (lines.all[at].at.where.line == superfluous[0].at.where.line) continue;
+    superfluous.push_back(
+        {lines.all[at].at, fmt::format("the number that line {} multiplies by comes from there",
+                                       superfluous[0].at.where.line)});
+    return;
+  }
+}
+
 /// What the line should go past, or take: of the first such line.
 void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result) {
   const auto add = [&](std::optional<uint32_t> instance, std::vector<SuspectLine>& to, std::string reason) {
@@ -178,12 +222,8 @@ void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result
   if (!line.related) {
     add(line.superfluous, result.superfluous,
         fmt::format("it multiplies by {:.6g}, by which {} should be divided", 1 / line.factor, own));
-    for (const uint32_t n : line.same_product)
-      if (const size_t at = lines.of_instance()[n];
-          at != SIZE_MAX && !lines.all[at].of_compiler && &lines.all[at] != &line)
-        result.in_product.push_back(
-            {lines.all[at].at,
-             fmt::format("the factor {:.6g} of {} could stand in it as well", line.factor, own)});
+    name_number(line, lines, result.superfluous);
+    name_products(line, fmt::format("the factor {:.6g} of {}", line.factor, own), lines, result.in_product);
     return;
   }
   add(line.superfluous, result.superfluous,
@@ -191,13 +231,9 @@ void name_makers(const Line& line, const SliceLines& lines, SuspectLines& result
           ? fmt::format("it multiplies by what the values of {} should be divided by", own)
           : fmt::format("without what it does to the value that {} takes, all wrong elements are right",
                         own));
+  name_number(line, lines, result.superfluous);
   if (result.related.size() == 1)  // of the first
-    for (const uint32_t n : line.same_product) {
-      const size_t at = lines.of_instance()[n];
-      if (at == SIZE_MAX || lines.all[at].of_compiler || &lines.all[at] == &line) continue;
-      result.in_product.push_back(
-          {lines.all[at].at, fmt::format("the factor that {} lacks could stand in it as well", own)});
-    }
+    name_products(line, fmt::format("the factor that {} lacks", own), lines, result.in_product);
   add(line.taken, result.passed_on, fmt::format("{} should take what it makes", own));
   if (result.alike.empty())
     if (const Line* nearest = nearest_of(line, line.alike, lines))
@@ -211,6 +247,7 @@ void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, 
   std::map<std::pair<std::string, int>, size_t> calls;  ///< by file and line
   for (const Line& line : lines.all) ++calls[{line.at.where.file, line.at.where.line}];
   std::vector<SuspectLine>& suspects = result.likeliest;
+  bool first_undue = true;
   for (const Line* line : order) {
     const auto same = [&](const SuspectLine& known) {
       const SourceLocation &a = known.at.where, &b = line->at.where;
@@ -225,6 +262,8 @@ void name_lines(const std::vector<const Line*>& order, const SliceLines& lines, 
     const bool shared = calls[{line->at.where.file, line->at.where.line}] >= kShared;
     if (shared && std::any_of(suspects.begin(), suspects.end(), of_same_call)) continue;
     if (suspects.size() == kLinesNamed) break;
+    if (line->undue > 0 && std::exchange(first_undue, false))
+      if (auto copy = passing_undue(*line, lines)) suspects.push_back(std::move(*copy));
     suspects.push_back({line->at, reason_of(*line)});
     if (suspects.size() == 1) {
       auto copy = assignment_of(line, lines);

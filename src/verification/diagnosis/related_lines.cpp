@@ -45,7 +45,7 @@ std::string sentence_of(const RelatedValue& related, const SourceLocation& maker
 }
 
 bool may_be_related(const ExplainedLine& line) {
-  return line.left < kLeftWhereExplained && line.factor == 0 && !line.of_compiler;
+  return line.explains() && line.factor == 0 && !line.of_compiler;
 }
 
 /// Between an instance and a value that it is made of and that should be there in its place: what first makes
@@ -111,6 +111,26 @@ std::optional<uint32_t> product_with(double number, const vm::ValueSlice& slice,
       if (slice.operands[o].made_by >= 0) before.insert(static_cast<uint32_t>(slice.operands[o].made_by));
   }
   return std::nullopt;
+}
+
+/// What a number that a product takes was moved by on its way to it, the nearest first.
+std::vector<uint32_t> moves_of(double number, const vm::ValueSlice& slice, uint32_t product) {
+  std::vector<uint32_t> moves;
+  const vm::SliceInstance& i = slice.instances[product];
+  for (uint32_t o = i.first_operand; o < i.first_operand + std::min<uint32_t>(i.operand_count, 2); ++o) {
+    const vm::SliceOperand& operand = slice.operands[o];
+    if (!moves.empty() || !ptx::is_float(operand.type) ||
+        std::fabs(vm::value_of(operand.type, operand.bits) - number) >
+            kLeftWhereExplained * std::fabs(number))
+      continue;
+    for (int32_t at = operand.made_by; at >= 0;) {
+      const vm::SliceInstance& made = slice.instances[static_cast<size_t>(at)];
+      if (made.operand_count > 1 || made.flow == vm::Flow::arithmetic) break;
+      moves.push_back(static_cast<uint32_t>(at));
+      at = made.operand_count == 0 ? -1 : slice.operands[made.first_operand].made_by;
+    }
+  }
+  return moves;
 }
 
 bool is_of_product(const vm::ValueSlice& slice, uint32_t n) {
@@ -236,10 +256,12 @@ class Statements {
 
 /// Beside the line itself: what it should go past, or take.
 void note_maker(const vm::ValueSlice& slice, const RelatedValue& related, ExplainedLine& line) {
-  line.superfluous.reset(), line.taken.reset(), line.same_product.clear(), line.alike.clear();
+  line.superfluous.reset(), line.number_from.clear(), line.taken.reset(), line.same_product.clear(),
+      line.alike.clear();
   if (related.how == RelatedValue::How::times) line.same_product = in_product(slice, related.user);
   if (related.how == RelatedValue::How::divided)
     line.superfluous = product_with(related.number, slice, related.user);
+  if (line.superfluous) line.number_from = moves_of(related.number, slice, *line.superfluous);
   if (related.maker < 0) return;
   const auto maker = static_cast<uint32_t>(related.maker);
   if (related.how <= RelatedValue::How::divided) line.alike = takers_of(slice, maker, related.user);
@@ -321,7 +343,10 @@ void note_superfluous(const vm::ValueSlice& slice, ExplainedLine& line) {
   std::vector<uint32_t> products;  // a number that one of them meets by chance is not met by all
   for (const uint32_t n : made)
     if (const auto product = product_with(1 / line.factor, slice, n)) products.push_back(*product);
-  if (made.size() > 1 && products.size() == made.size()) line.superfluous = products.front();
+  if (made.size() > 1 && products.size() == made.size()) {
+    line.superfluous = products.front();
+    line.number_from = moves_of(1 / line.factor, slice, products.front());
+  }
   for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)
     line.same_product = in_product(slice, made[i]);
   for (size_t i = 0; i < made.size() && !line.superfluous && line.same_product.empty(); ++i)

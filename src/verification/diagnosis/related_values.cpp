@@ -33,6 +33,9 @@ constexpr double kOfNear = 150;
 /// log2 of what is tried: some hundred operations, as many statements, some values of each, four places, five
 /// ways; along what makes an operand four times as many.
 constexpr double kChoices = 23, kChoicesAlong = 25;
+/// Of what stands right beside an instance there are few, in five ways.
+constexpr size_t kBeside = 2;
+constexpr double kChoicesBeside = 4;
 
 /// How an instance's value changes.
 double change_of(How how, double value, double other) {
@@ -311,6 +314,7 @@ std::vector<RelatedValues::Tried> RelatedValues::fitting(const std::vector<uint3
 bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& tried) const {
   std::vector<double> left = lacking_;
   std::set<uint16_t> moved, unknown;
+  std::set<std::pair<double, double>> changed;  // of one number everything would be by chance
   for (const uint32_t n : instances) {
     const std::vector<Near>& others = near(n);
     const auto other = std::find_if(others.begin(), others.end(), [&](const Near& o) {
@@ -322,6 +326,7 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
     if (own && own->slope == 0 && looks_along()) continue;
     const double change =
         known && own ? own->slope * change_of(tried.related.how, own->number, other->number) : 0;
+    if (change != 0) changed.emplace(own->number, other->number);
     for (size_t i = slopes_.first[n]; i < slopes_.first[n + 1]; ++i) {
       left[slopes_.element[i]] -= slopes_.slope[i] * change;
       if (!known || change != 0) (known ? moved : unknown).insert(slopes_.element[i]);
@@ -332,6 +337,8 @@ bool RelatedValues::mends(const std::vector<uint32_t>& instances, const Tried& t
     if (!unknown.contains(static_cast<uint16_t>(e)))
       before += lacking_[e] * lacking_[e], after += left[e] * left[e];
   for (const uint16_t e : unknown) moved.erase(e);
+  const bool beside = tried.when != When::lanes && tried.related.apart <= kBeside;
+  if (changed.size() < 2 && !beside) return false;
   const bool along =
       tried.when == When::upstream || tried.when == When::aside || tried.when == When::downstream;
   const double choices = along ? kChoicesAlong : kChoices;
@@ -361,14 +368,19 @@ std::optional<RelatedValue> RelatedValues::find(const std::vector<uint32_t>& ins
 std::optional<RelatedValue> RelatedValues::find(const std::vector<uint32_t>& instances,
                                                 const std::vector<double>& changes, double bits) const {
   const auto count = static_cast<double>(instances.size());
-  if (instances.empty() || bits - std::log2(kMended) * count - kChoices < thresholds::kBitsNeeded)
-    return std::nullopt;
+  // That these values explain what is wrong is said of other lines' too; what they lack has to be no chance.
+  const auto is_told = [&](size_t apart) {
+    const double own = -std::log2(kMended) * count;
+    return own - (apart <= kBeside ? kChoicesBeside : kChoices) >= thresholds::kBitsNeeded &&
+           own + bits - kChoices >= thresholds::kBitsNeeded;
+  };
+  if (instances.empty()) return std::nullopt;
   std::optional<RelatedValue> found;
   for (const Near& first : near(instances.front())) {
     if (first.operand >= 0 || first.when == When::lanes || first.when == When::aside) continue;
     for (const How how : kAllHows) {
       const bool circular = first.when == When::after && how != How::plus;
-      if (circular || (found && found->apart <= first.apart)) continue;
+      if (circular || (found && found->apart <= first.apart) || !is_told(first.apart)) continue;
       const auto fits = [&](size_t i) {
         const std::vector<Near>& others = near(instances[i]);
         const auto other = std::find_if(others.begin(), others.end(), [&](const Near& o) {

@@ -5,9 +5,23 @@
 namespace assay {
 namespace {
 
-/// Behind each instance, producers after consumers: one bit for each input, the last one for all beyond it.
+bool carries_value(vm::Flow flow) {
+  using vm::Flow;
+  return flow != Flow::integer && flow != Flow::comparison && flow != Flow::address && flow != Flow::vote;
+}
+/// A number of others; what it makes is of a format of its own.
+bool computes_number(vm::Flow flow) {
+  return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::conversion ||
+         flow == vm::Flow::atomic;
+}
+bool computes(vm::Flow flow) {
+  return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::select ||
+         flow == vm::Flow::atomic;
+}
+}  // namespace
+
 std::vector<uint64_t> inputs_behind(const vm::ValueSlice& slice) {
-  std::vector<uint64_t> behind(slice.instances.size());
+  std::vector<uint64_t> behind(slice.instances.size());  // producers stand after consumers
   for (size_t n = slice.instances.size(); n-- > 0;) {
     const vm::SliceInstance& i = slice.instances[n];
     for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
@@ -19,15 +33,23 @@ std::vector<uint64_t> inputs_behind(const vm::ValueSlice& slice) {
   return behind;
 }
 
-bool carries_value(vm::Flow flow) {
-  using vm::Flow;
-  return flow != Flow::integer && flow != Flow::comparison && flow != Flow::address && flow != Flow::vote;
+void name_moved_formats(const std::vector<ptx::Type>& of_roots, vm::ValueSlice& slice) {
+  const auto is_half = [](ptx::Type type) {
+    return type == ptx::Type::f16 || type == ptx::Type::bf16 || ptx::is_packed(type);
+  };
+  const auto give = [&](ptx::Type type, vm::SliceInstance& to) {
+    if (is_half(type) && !ptx::is_float(to.type) && carries_value(to.flow) && !computes_number(to.flow))
+      to.type = type;
+  };
+  for (size_t e = 0; e < slice.roots.size(); ++e)
+    if (slice.roots[e] >= 0) give(of_roots[e], slice.instances[static_cast<size_t>(slice.roots[e])]);
+  for (const vm::SliceInstance& i : slice.instances)  // what takes a value stands before what makes it
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      vm::SliceOperand& from = slice.operands[o];
+      if (!ptx::is_float(from.type) && !computes_number(i.flow) && is_half(i.type)) from.type = i.type;
+      if (from.made_by >= 0) give(from.type, slice.instances[static_cast<size_t>(from.made_by)]);
+    }
 }
-bool computes(vm::Flow flow) {
-  return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::select ||
-         flow == vm::Flow::atomic;
-}
-}  // namespace
 
 std::string_view operation_of(const vm::ValueSlice& slice, uint32_t n) {
   const vm::SliceInstance& i = slice.instances[n];

@@ -60,8 +60,8 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
     for (const Line& second : all) {
       const SourceLocation &a = first.at.where, &b = second.at.where;
       if (a.file != b.file || a.line >= b.line || b.line - a.line > kApart ||
-          calls_around(a) != calls_around(b) || a.line <= 0 || first.left < kLeftWhereExplained ||
-          second.left < kLeftWhereExplained || first.left > kOfPairs || second.left > kOfPairs)
+          calls_around(a) != calls_around(b) || a.line <= 0 || first.explains() || second.explains() ||
+          first.left > kOfPairs || second.left > kOfPairs)
         continue;
       Line pair = first;
       pair.instances.insert(pair.instances.end(), second.instances.begin(), second.instances.end());
@@ -81,7 +81,7 @@ std::vector<Line> shared_lines(const std::vector<Line>& all) {
       by_place[{line.at.where.file, line.at.where.line}].push_back(&line);
   std::vector<Line> shared;
   for (const auto& [place, calls] : by_place) {
-    const auto explains = [](const Line* line) { return line->left < kLeftWhereExplained; };
+    const auto explains = [](const Line* line) { return line->explains(); };
     if (calls.size() < 2 || std::any_of(calls.begin(), calls.end(), explains)) continue;
     Line together = *calls.front();
     for (const Line* line : calls) {
@@ -143,6 +143,19 @@ void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std:
   }
 }
 
+/// Of each input what a line takes that is made of it alone, though the line makes more of it.
+void note_takers(const Line& line, const vm::ValueSlice& slice, const std::vector<uint64_t>& made_of,
+                 const std::vector<std::string>& names, SuspectLines& result) {
+  if (std::has_single_bit(line.made_of)) return;
+  for (const uint32_t n : line.instances) {
+    if (!std::has_single_bit(made_of[n])) continue;
+    const auto input = static_cast<size_t>(std::countr_zero(made_of[n]));
+    if (input < names.size())
+      result.takers.try_emplace(names[input], line.at,
+                                fmt::format("takes {} and nothing else", names[input]));
+  }
+}
+
 /// In how many slices instructions stand.
 class SiteCounts {
  public:
@@ -176,6 +189,20 @@ class SiteCounts {
   std::vector<Behind> behind_;
 };
 
+ptx::Type type_of_output(const Program& program, const std::string& name) {
+  for (const ProgramOutput& output : program.outputs)
+    if (output.name == name)
+      return output.dtype == Dtype::bf16   ? ptx::Type::bf16
+             : output.dtype == Dtype::fp16 ? ptx::Type::f16
+                                           : ptx::Type::none;
+  return ptx::Type::none;
+}
+
+bool rounds_to_halves(const Program& program) {
+  return std::any_of(program.outputs.begin(), program.outputs.end(),
+                     [](const ProgramOutput& o) { return o.dtype == Dtype::bf16 || o.dtype == Dtype::fp16; });
+}
+
 /// Of all elements, or of the first few where that would be too large or take too long.
 vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const vm::MachineOptions& machine,
                         const std::vector<JudgedElement>& elements, double seconds) {
@@ -185,7 +212,11 @@ vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const v
     std::vector<vm::OutputElement> some;
     for (size_t e = 0; e < count; ++e) some.push_back({elements[e].output, elements[e].flat});
     vm::ValueSlice slice = vm::slice_values(program, inputs, machine, some, limits);
-    return slice.truncated ? vm::ValueSlice() : slice;
+    if (slice.truncated) return vm::ValueSlice();
+    std::vector<ptx::Type> types;
+    for (const vm::OutputElement& e : some) types.push_back(type_of_output(program, e.output));
+    name_moved_formats(types, slice);
+    return slice;
   };
   const double start = counted_seconds();
   vm::ValueSlice few = of_first(std::min(kFewElements, elements.size()));
@@ -198,8 +229,8 @@ vm::ValueSlice slice_of(const Program& program, const TensorMap& inputs, const v
 
 /// How much of what is wrong a line explains, and how surely: 0 to 1.
 double worth_of(const Line& line, size_t wrong) {
-  if (line.left >= kLeftWhereExplained) return std::max(kLeastWorth, (1 - line.left * line.left) / 2);
-  const double most = -std::log2(kLeftWhereExplained) * static_cast<double>(wrong);
+  if (!line.explains()) return std::max(kLeastWorth, (1 - line.left * line.left) / 2);
+  const double most = -std::log2(line.enough) * static_cast<double>(wrong);
   return 0.5 + 0.5 * std::clamp(bits_of(line) / most, 0.0, 1.0);
 }
 
@@ -208,18 +239,17 @@ std::vector<const Line*> likeliest_first(const SliceLines& lines, bool plain) {
   std::vector<const Line*> order;
   for (const Line& line : lines.all) {
     // As many changes as wrong elements: any values that reach them would do.
-    const bool says =
-        line.related || (plain ? line.left < kLeftWhereExplained && bits_of(line) >= thresholds::kBitsNeeded
-                               : line.left < kWorthNaming);
+    const bool says = line.related || (plain ? line.explains() && bits_of(line) >= thresholds::kBitsNeeded
+                                             : line.left < kWorthNaming);
     if (says && !line.of_compiler) order.push_back(&line);
   }
   // Nearer the output first of those that need as many changes: what lies before it is made of more. Of those
   // that explain a part, by changes whose derivatives are no longer those at the machine's values, what is
   // the least by chance.
   const auto rank = [](const Line& l) {
-    const bool partly = l.left >= kLeftWhereExplained;
+    const bool partly = !l.explains();
     return std::tuple(!l.related, partly, !l.displaced && l.undue == 0, partly ? -bits_of(l) : 0.0,
-                      l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
+                      l.computes || l.undue > 0 ? l.changes : kOfMoves * l.changes, l.nearest);
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
@@ -246,26 +276,29 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       lacking[e] = (element.should - element.is) * weights[e], ++wrong;
   }
   if (wrong == 0) return {};
+  result.wrong = wrong;
   SiteCounts counts(slice, elements);
   const ElementSlopes slopes =
       slopes_of(slice, weights, [&](size_t element, size_t instance) { counts.add(element, instance); });
   result.behind = counts.all();
   const bool plain = values == Values::telling;
+  const std::vector<uint64_t> made_of = inputs_behind(slice);
   SliceLines lines(slice, slopes, source, plain);
+  for (Line& line : lines.all) line.enough = rounds_to_halves(program) ? kLeftOfHalves : kLeftWhereExplained;
   const std::vector<uint32_t> numbers = value_numbers(slice);
   const WrongElements behind{slice, slopes, lacking, numbers};
   for (Line& line : lines.all)
     if (!late()) behind.explain(line);
   for (Line& together : shared_lines(lines.all)) {
     if (!late()) behind.explain(together);
-    if (together.left < kLeftWhereExplained) lines.all.push_back(std::move(together));
+    if (together.explains()) lines.all.push_back(std::move(together));
   }
   for (const auto& [site, line] : lines.of_site())
     result.behind[site].worth = worth_of(lines.all[line], wrong);
   result.along = relate(lines, behind, source, {program, inputs, machine}, late);
   for (Line& pair : pairs_of(lines.all)) {
     behind.explain(pair);
-    if (pair.left < kLeftWhereExplained) lines.all.push_back(std::move(pair));
+    if (pair.explains()) lines.all.push_back(std::move(pair));
   }
   std::vector<const Tensor*> tensors;
   for (const std::string& name : names) {
@@ -287,9 +320,10 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
         for (auto* of_input : {&result.alone, line->reads_only ? &result.reads : nullptr})
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
+  for (const Line* line : order) note_takers(*line, slice, made_of, names, result);
   note_loads(lines, slice, names, source, result);
   name_lines(order, lines, source, result);
-  if (!order.empty() && (order[0]->related || order[0]->left < kLeftWhereExplained))
+  if (!order.empty() && (order[0]->related || order[0]->explains()))
     result.changes = order[0]->related ? 0 : order[0]->factor != 0 ? 1 : order[0]->changes + 1;
   return result;
 }

@@ -37,6 +37,9 @@ struct SuspectLines {
   /// How little is said of the first of them: nothing new where it lacks a value that the thread has, one
   /// factor, or so many values and one.
   size_t changes = SIZE_MAX;
+  size_t wrong = 0;  ///< elements that were looked at
+  /// Any values that reach the wrong elements would do.
+  bool says_nothing() const { return changes > wrong; }
   std::vector<SuspectLine> related;  ///< of them: what is lacking is another value that the thread has
   bool along =
       false;  ///< that is found by what stands along operands: no line beside a change that mends all
@@ -49,6 +52,7 @@ struct SuspectLines {
   std::set<std::string> explain;  ///< "FILE:LINE" of all whose values can explain a part of what is wrong
   std::map<Site, Behind> behind;
   std::map<std::string, SuspectLine> alone;   ///< of an input the likeliest line that takes it and no other
+  std::map<std::string, SuspectLine> takers;  ///< the likeliest that takes it alone, beside others
   std::map<std::string, SuspectLine> reads;   ///< the likeliest that takes it from its tensor
   std::map<std::string, SuspectLine> loads;   ///< what does so and explains most, be it little
   std::map<std::string, SuspectLine> places;  ///< what says where that reads

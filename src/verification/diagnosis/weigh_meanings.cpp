@@ -75,7 +75,7 @@ void weigh_fit(const Fit& fit, const Variant& variant, double share, double choi
   if (fit.refuting > 0) score = std::min(score, kRefuted);
   if (!(score > best.score)) return;
   best.text = variant.text + (variant.fitted ? *variant.fitted : "") + more;
-  best.input = variant.input;
+  best.input = variant.taken.empty() ? variant.input : variant.taken;
   best.fit = fit, best.score = score, best.bits = fit.bits + variant.bits;
   best.numbers = variant.numbers ? *variant.numbers : Numbers{};
 }

@@ -32,7 +32,8 @@ namespace {
 constexpr double kOfFingerprint = 2;
 /// Of an overflow that a wrong formula leads to: below what is said of that.
 constexpr double kBehindFormula = thresholds::kFormulaOnly - 0.01;
-constexpr std::string_view kFormulaDiffers = "formula-differs", kStoredElsewhere = "output-stored-elsewhere";
+constexpr std::string_view kFormulaDiffers = "formula-differs", kStoredElsewhere = "output-stored-elsewhere",
+                           kExchanged = "operands-exchanged";
 
 /// Evidence of what is named, and the cause before what is not.
 void add_sentences(const Fingerprint& found, const std::string& where, Verification& v) {
@@ -98,11 +99,10 @@ void add_certain(const std::string& cause, std::string explanation, const Finger
                  Verification& v) {
   if (!v.diagnosis.empty() && v.diagnosis.front().score >= thresholds::kNamed) return;
   Diagnosis d;
-  d.cause = is_gate(input, told) ? "gate-missing" : "token-dropped";
+  d.cause = cause;
   std::erase_if(v.diagnosis, [&](const Diagnosis& known) { return known.cause == d.cause; });
   d.score = thresholds::kMisread;
-  d.explanation =
-      fmt::format("{} of one token takes no part: check where a loop over tokens begins and ends", input);
+  d.explanation = std::move(explanation);
   d.evidence = found.sentences;
   v.diagnosis.push_back(std::move(d));
   rank(v.diagnosis);
@@ -193,7 +193,8 @@ struct Sliced {
   SuspectLines suspects;
 };
 
-/// In as few tokens as the shrunk case has, where that explains what is wrong, else in the telling case.
+/// In as few tokens as the shrunk case has, where that says something of what is wrong, else in the telling
+/// case.
 Sliced sliced_in(const Kernel& kernel, const TellingCase& told, const Case& shrunk,
                  const vm::MachineOptions& machine, double seconds) {
   const auto of = [&](std::optional<TellingCase> fewer) {
@@ -204,9 +205,47 @@ Sliced sliced_in(const Kernel& kernel, const TellingCase& told, const Case& shru
   };
   if (auto fewer = with_fewer_tokens(told, shrunk, kernel, machine)) {
     Sliced found = of(std::move(fewer));
-    if (found.suspects.changes != SIZE_MAX) return found;
+    if (!found.suspects.says_nothing()) return found;
+    Sliced whole = of(std::nullopt);
+    return found.suspects.changes != SIZE_MAX && whole.suspects.says_nothing() ? std::move(found)
+                                                                               : std::move(whole);
   }
   return of(std::nullopt);
+}
+
+/// Behind what was tried and mends all: of decisions there may be two.
+size_t place_behind(int plainest) {
+  return plainest <= kDecision ? 2 : plainest <= kPlain ? 1 : 0;
+}
+
+/// Lines of one program that lack a value, or take one too many: before those that any values would mend,
+/// behind changes that mend all. True: what is lacking is known.
+bool put_explained(const SuspectLines& of, int plainest, std::vector<SuspectLine>& lines) {
+  const bool decided = plainest <= kDecision;
+  const size_t place = place_behind(plainest);
+  if (of.related.empty() && !of.superfluous.empty()) {  // a number that is one factor too many
+    for (size_t i = std::min(of.superfluous.size(), kLinesSaid - 1); i-- > 0;)
+      put_at(of.superfluous[i], place, lines);
+    return false;
+  }
+  if (of.related.empty() && !of.in_product.empty()) {
+    for (size_t i = std::min(of.in_product.size(), kLinesSaid - 1); i-- > 0;)
+      put_at(of.in_product[i], place + 1, lines);
+    return false;
+  }
+  if (of.related.empty() && of.displaced.empty()) return false;
+  if (of.along && plainest <= kPlain) return false;
+  const SuspectLine& line = of.related.empty() ? of.displaced.front() : of.related.front();
+  const size_t at = of.related.empty() ? (decided ? 1 : 0) : place;
+  put_at(line, at, lines);
+  if (!of.related.empty() && !of.passed_on.empty()) put_at(of.passed_on.front(), at + 1, lines);
+  for (size_t i = of.related.empty() ? 0 : of.in_product.size(); i-- > 0;)
+    put_at(of.in_product[i], at + 1, lines);
+  if (!of.related.empty() && !of.alike.empty()) put_at(of.alike.front(), at + 1, lines);
+  if (!of.related.empty() && !of.superfluous.empty()) put_at(of.superfluous.front(), at, lines);
+  if (!of.addressed.empty() && same_place(line, of.displaced.front()))
+    put_at(of.addressed.front(), decided ? 2 : 1, lines);
+  return !of.related.empty();
 }
 
 /// What a search within a telling case finds.
@@ -232,35 +271,10 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
   v.lines = ranked(optimised, without);
   const int plainest = std::min(optimised.repaired.plainest, plain ? plain->repaired.plainest : INT_MAX);
   const bool decided = plainest <= kDecision;
-  // behind what was tried and mends all: of decisions there may be two
-  const size_t place = decided ? 2 : plainest <= kPlain ? 1 : 0;
+  const size_t place = place_behind(plainest);
   bool related = false;
-  for (const Located* located : {without, &optimised}) {
-    if (!located) continue;
-    const SuspectLines& of = located->suspects;
-    if (of.related.empty() && !of.superfluous.empty()) {  // a number that is one factor too many
-      put_at(of.superfluous.front(), place, v.lines);
-      continue;
-    }
-    if (of.related.empty() && !of.in_product.empty()) {
-      for (size_t i = std::min(of.in_product.size(), kLinesSaid - 1); i-- > 0;)
-        put_at(of.in_product[i], place + 1, v.lines);
-      continue;
-    }
-    if (of.related.empty() && of.displaced.empty()) continue;
-    if (of.along && plainest <= kPlain) continue;
-    related |= !of.related.empty();
-    const SuspectLine& line = of.related.empty() ? of.displaced.front() : of.related.front();
-    const size_t at = of.related.empty() ? (decided ? 1 : 0) : place;
-    put_at(line, at, v.lines);
-    if (!of.related.empty() && !of.passed_on.empty()) put_at(of.passed_on.front(), at + 1, v.lines);
-    for (size_t i = of.related.empty() ? 0 : of.in_product.size(); i-- > 0;)
-      put_at(of.in_product[i], at + 1, v.lines);
-    if (!of.related.empty() && !of.alike.empty()) put_at(of.alike.front(), at + 1, v.lines);
-    if (!of.related.empty() && !of.superfluous.empty()) put_at(of.superfluous.front(), at, v.lines);
-    if (!of.addressed.empty() && same_place(line, of.displaced.front()))
-      put_at(of.addressed.front(), decided ? 2 : 1, v.lines);
-  }
+  for (const Located* located : {without, &optimised})
+    if (located) related |= put_explained(located->suspects, plainest, v.lines);
   std::vector<SuspectLine> misplaced;
   if (v.diagnosis.empty() || v.diagnosis.front().score < thresholds::kNamed ||
       v.diagnosis.front().cause == kStoredElsewhere)  // no other cause explains what is wrong
@@ -272,11 +286,14 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     rank(v.diagnosis);
   }
   add_dropped(found, told, v);
+  add_later(found, v);
   const Misread* const by_derivatives = add_misread(found, told, v);
   const std::string& input = by_derivatives ? by_derivatives->input : about;
   const bool misread = by_derivatives || (!v.diagnosis.empty() && is_misread(v.diagnosis.front().cause));
-  if (const SuspectLine* line = line_about(input, misread, optimised, without))
-    put_about(*line, related ? kLinesSaid - 1 : 0, v.lines);
+  const bool exchanged = !by_derivatives && !v.diagnosis.empty() && v.diagnosis.front().cause == kExchanged;
+  const SuspectLine* const own = exchanged ? line_of(input, &SuspectLines::takers, {without, &optimised})
+                                           : line_about(input, misread, optimised, without);
+  if (own) put_about(*own, related ? kLinesSaid - 1 : 0, v.lines);
   if (misread && !decided)
     if (const SuspectLine* line = load_of(input, &SuspectLines::places, optimised, without))
       put_at(*line, 1, v.lines);
@@ -286,7 +303,6 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
       put_at(*line, 1, v.lines);
   if (!v.lines.empty()) v.lines.front().reason += untried;
   if (!found.sentences.empty()) add_sentences(found, token_of(told.resolved.case_), v);
-  add_later(found, v);
 }
 
 /// What overflows is a sum or a value that is stored: it may be as large as it should be, or not.

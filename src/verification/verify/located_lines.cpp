@@ -220,8 +220,8 @@ std::optional<Located> located_plainly(const Kernel& kernel, const ToldCases& ca
     std::erase_if(*lines, std::not_fn(of_the_source));
     for (SuspectLine& line : *lines) tell(line);
   }
-  for (auto* lines :
-       {&suspects.alone, &suspects.reads, &suspects.loads, &suspects.places, &suspects.blocks}) {
+  for (auto* lines : {&suspects.alone, &suspects.takers, &suspects.reads, &suspects.loads, &suspects.places,
+                      &suspects.blocks}) {
     std::erase_if(*lines, [&](const auto& line) { return !of_the_source(line.second); });
     for (auto& [input, line] : *lines) tell(line);
   }

@@ -327,12 +327,14 @@ std::vector<Variant> exchanged(const FailingRun& run) {
                        std::swap(inputs.at(a), inputs.at(b));
                        return evaluate_with(run, inputs);
                      }});
-      for (const double sign : {1.0, -1.0})
+      for (const double sign : {1.0, -1.0}) {
         v.push_back(on_input(run, fmt::format("{}{} read in place of {}", sign < 0 ? "-" : "", b, a), a,
                              [&run, b, sign](const Tensor&) {
                                return mapped(run.inputs().at(b),
                                              [sign](double value, int64_t) { return sign * value; });
                              }));
+        v.back().taken = b;
+      }
     }
   return v;
 }
