@@ -144,7 +144,7 @@ void note_loads(const SliceLines& lines, const vm::ValueSlice& slice, const std:
 }
 
 /// Of each input what a line takes that is made of it alone, though the line makes more of it.
-void note_takers(const Line& line, const vm::ValueSlice& slice, const std::vector<uint64_t>& made_of,
+void note_takers(const Line& line, const std::vector<uint64_t>& made_of,
                  const std::vector<std::string>& names, SuspectLines& result) {
   if (std::has_single_bit(line.made_of)) return;
   for (const uint32_t n : line.instances) {
@@ -320,7 +320,7 @@ SuspectLines suspect_lines(const Program& program, const TensorMap& inputs, cons
       if (const auto input = static_cast<size_t>(std::countr_zero(line->made_of)); input < names.size())
         for (auto* of_input : {&result.alone, line->reads_only ? &result.reads : nullptr})
           if (of_input) of_input->try_emplace(names[input], line->at, reason_of(*line));
-  for (const Line* line : order) note_takers(*line, slice, made_of, names, result);
+  for (const Line* line : order) note_takers(*line, made_of, names, result);
   note_loads(lines, slice, names, source, result);
   name_lines(order, lines, source, result);
   if (!order.empty() && (order[0]->related || order[0]->explains()))
