@@ -90,6 +90,16 @@ TEST(CarriedErrors, ACopyThatIsRoundedInEveryBlockIsNot) {
   EXPECT_LT(kept.statistic().deviations, kept.statistic().allowed);
 }
 
+/// A decay of e^-88 between blocks: floats do not hold what products of samples say of so little.
+TEST(CarriedErrors, WhereNoMoreOfAStateIsLeftThanSamplesResolveNothingIsSaid) {
+  White w(6, 0x1p-127);
+  const CarriedStatistic s = w.statistic();
+  EXPECT_EQ(s.deviations, 0);
+  EXPECT_EQ(s.allowed, 0);
+  EXPECT_EQ(s.evidence, 0);
+  EXPECT_GT(White(6, 0x1p-60).statistic().allowed, 0);
+}
+
 TEST(CarriedErrors, WhatElseIsAllowedIsAllowed) {
   White w(5);
   w.carry(0.1);

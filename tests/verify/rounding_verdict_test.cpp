@@ -47,6 +47,11 @@ TEST(RoundingVerdict, ValuesWhoseSquaresAreNoFloatsRaiseNoAlarm) {
     EXPECT_NE(judged(token).verdict, Verdict::finding) << token << " " << judged(token).cause;
 }
 
+/// Between its chunks 10^-36 of a state is left: what samples say of that is no float.
+TEST(RoundingVerdict, AStateOfWhichNextToNothingIsLeftRaisesNoAlarm) {
+  EXPECT_EQ(judged("rwkv6.chunk/B1/T705/H1/K16/V1/bf16/g-bf16/rows/s99366/scale-1").cause, "");
+}
+
 TEST(RoundingVerdict, WithoutDecaysThePredictedErrorIsTheError) {
   const Verification v = judged("gla.chunk/T512/H1/K64/V64/bf16/g-fp32/none/s2/both");
   ASSERT_TRUE(v.rounding);

@@ -12,6 +12,10 @@ namespace {
 
 constexpr double kSamples = kNoiseSamples, kPairs = kSamples * (kSamples - 1) / 2;
 
+/// Products of samples are floats: below the least normal one, 2^-126, they lose their 24 digits, and the
+/// statistic would be measured by what is left of them. A state that is left by 2^-117 carries nothing.
+constexpr double kResolved = 0x1p-102;
+
 /// Standard deviations that are passed with probability e^-t where the mean of kPairs products has told of
 /// them, which share samples.
 double told_by_pairs(double t) {
@@ -110,7 +114,7 @@ CarriedStatistic carried_statistic(const CarriedErrors& expected,
   double seen = 0, more = 0, of_columns = 0;
   for (const Pairs& of : groups) seen += of.seen, more += of.more, of_columns += of.of_columns;
   const double deviation = std::sqrt(expected.fresh + expected.old), mean = expected.mean;
-  if (!(deviation > 0)) return y;
+  if (!(deviation > kResolved)) return y;
   const auto allowed = [&](double at) {
     const double variance = expected.fresh + expected.old * (1 + 1 / kSamples),
                  norm = std::sqrt(expected.largest) * expected.together;
