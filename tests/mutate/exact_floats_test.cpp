@@ -88,13 +88,21 @@ TEST(ExactFloats, GiveAResultWhereNothingIsRounded) {
     return exact_result(text.function().body[0], operands);
   };
   const char *const add = "add.rn.f32 %f1, %f2, %f3;", *const sub = "sub.rn.f32 %f1, %f2, %f3;",
-                    *const mul = "mul.rn.f32 %f1, %f2, %f3;", *const narrow = "cvt.rna.tf32.f32 %r1, %f2;";
+                    *const mul = "mul.rn.f32 %f1, %f2, %f3;", *const narrow = "cvt.rna.tf32.f32 %r1, %f2;",
+                    *const half = "cvt.rn.f16.f32 %r1, %f2;";
   constexpr uint32_t one = 0x3f800000, tiny = 0x01000000, above_one = 0x3f800001;
   EXPECT_EQ(given(add, {one, one}), 0x40000000);
   EXPECT_EQ(given(sub, {one, one}), 0u);
   EXPECT_EQ(given(sub, {0x80000000, 0}), 0x80000000);
   EXPECT_EQ(given(mul, {one, above_one}), above_one);
   EXPECT_EQ(given(narrow, {one}), one);
+  EXPECT_EQ(given(half, {0x80000000}), 0x8000);
+  EXPECT_EQ(given(half, {0xbf800000}), 0xbc00);
+  EXPECT_EQ(given(half, {0x38800000}), 0x0400) << "the least normal one";
+  EXPECT_EQ(given(half, {0x477fe000}), 0x7bff) << "the largest";
+  EXPECT_FALSE(given(half, {0x3f801000})) << "twelve bits";
+  EXPECT_FALSE(given(half, {0x38000000})) << "subnormal";
+  EXPECT_FALSE(given(half, {0x47800000})) << "infinite";
   EXPECT_FALSE(given(add, {one, tiny}));
   EXPECT_FALSE(given(mul, {above_one, above_one}));
   EXPECT_FALSE(given(mul, {tiny, tiny}));

@@ -139,6 +139,19 @@ bool is_rounded_to_bf16_only(const ValueRanges& ranges, int32_t reg) {
   return rounded;
 }
 
+namespace {
+
+/// The f16 of the same value: a zero or a normal one of 11 bits.
+std::optional<uint32_t> as_f16(uint32_t bits) {
+  constexpr uint32_t kBelowF16 = 0x1fff, kLeast = 0x38800000, kMost = 0x477fe000;  // 2^-14, 65504
+  const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude == 0) return sign;
+  if (bits & kBelowF16 || magnitude < kLeast || magnitude > kMost) return std::nullopt;
+  return sign | (magnitude - kLeast + 0x00800000) >> 13;
+}
+
+}  // namespace
+
 std::optional<uint32_t> exact_result(const Instruction& in, const std::vector<uint32_t>& operands) {
   const ptx::Form& form = in.form;
   if (form.type() != Type::f32 || !is_plain(form) || form.rounding == Rounding::rm) return std::nullopt;
@@ -153,6 +166,8 @@ std::optional<uint32_t> exact_result(const Instruction& in, const std::vector<ui
     return operands[0] & kBelowTf32 ? std::nullopt : std::optional(operands[0]);
   if (form.operation == Operation::cvt && form.types[0] == Type::bf16 && x.size() == 1)
     return operands[0] & kBelowBf16 ? std::nullopt : std::optional(operands[0] >> 16);
+  if (form.operation == Operation::cvt && form.types[0] == Type::f16 && x.size() == 1)
+    return as_f16(operands[0]);
   if (x.size() != 2) return std::nullopt;
   if (form.operation == Operation::sub) x[1] = -x[1];
   double made = x[0] * x[1];  // 48 bits

@@ -19,8 +19,8 @@ bool is_rounded_to_bf16_only(const ValueRanges&, int32_t reg);
 /// can be: of what comes from fp16 or bf16, and of literals; 24 where nothing says that fewer do.
 int significant_bits(ValueRanges&, int32_t instruction, const ptx::Operand&);
 
-/// What add, sub or mul of fp32, or a conversion to tf32 or bf16, gives for these operands where nothing has
-/// to be rounded: so in every direction but down, which makes zeros of the other sign.
+/// What add, sub or mul of fp32, or a conversion to tf32, bf16 or f16, gives for these operands where nothing
+/// has to be rounded: so in every direction but down, which makes zeros of the other sign.
 std::optional<uint32_t> exact_result(const ptx::Instruction&, const std::vector<uint32_t>& operands);
 
 }  // namespace assay
