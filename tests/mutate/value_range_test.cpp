@@ -181,5 +181,19 @@ TEST(ValueRange, OfATableWithoutNegativeNumbersHasNone) {
   EXPECT_NE(of_r1(by_pointer, natural), (ValueRange{0, 0})) << "who knows what lies there";
 }
 
+TEST(ValueRange, OfARestOfBlocksEndsWhereTheBlockDoes) {
+  const std::string bias = "mov.u32 %r2, %tid.x; shr.s32 %r3, %r2, 31; shr.u32 %r4, %r3, 27; ";
+  EXPECT_EQ(of_r1(bias + "add.s32 %r5, %r2, %r4; and.b32 %r6, %r5, -32; sub.s32 %r1, %r2, %r6;", {}),
+            (ValueRange{0, 31}));
+  EXPECT_EQ(of_r1("mov.u32 %r2, %tid.x; and.b32 %r6, %r2, -128; sub.s32 %r1, %r2, %r6;", {}),
+            (ValueRange{0, 127}));
+  for (const std::string& other :
+       {bias + "add.s32 %r5, %r2, 1; and.b32 %r6, %r5, -32; sub.s32 %r1, %r2, %r6;",
+        bias + "and.b32 %r6, %r2, -31; sub.s32 %r1, %r2, %r6;",
+        bias + "mov.u32 %r7, %ctaid.x; and.b32 %r6, %r7, -32; sub.s32 %r1, %r2, %r6;",
+        std::string("mov.u32 %r2, %tid.x; and.b32 %r6, %r2, -32; mov.u32 %r2, 900; sub.s32 %r1, %r2, %r6;")})
+    EXPECT_GT(of_r1(other, {}).high, 127) << other;
+}
+
 }  // namespace
 }  // namespace assay

@@ -424,6 +424,36 @@ ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const Valu
   return most;
 }
 
+/// The single instruction that writes a register, unguarded; null: there is none.
+const ptx::Instruction* ValueRanges::only_maker(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::reg || operand.negated) return nullptr;
+  const std::vector<int32_t>& made = definitions(operand.reg);
+  if (made.size() != 1) return nullptr;
+  const ptx::Instruction& in = function_.body[static_cast<size_t>(made[0])];
+  return in.predicate < 0 && in.operands[0].kind == Operand::Kind::reg ? &in : nullptr;
+}
+
+/// x - (x & -2^n) of a special register, which does not change: what nvcc makes of x % 2^n, with a bias of 0
+/// added to what is masked where x is not negative.
+std::optional<ValueRange> ValueRanges::rest_of_blocks(const ptx::Instruction& in) {
+  const ptx::Instruction *const x = only_maker(in.operands[1]), *const masked = only_maker(in.operands[2]);
+  if (in.form.operation != Operation::sub || ptx::bytes_of(in.form.type()) != 4 || !x || !masked ||
+      x->form.operation != Operation::mov || x->operands[1].kind != Operand::Kind::special ||
+      masked->form.operation != Operation::and_ || masked->operands[2].kind != Operand::Kind::immediate)
+    return std::nullopt;
+  const auto rest = ~static_cast<uint32_t>(masked->operands[2].bits);
+  if (!std::has_single_bit(rest + uint64_t{1})) return std::nullopt;
+  const auto is_x = [&](const Operand& of) {
+    return of.kind == Operand::Kind::reg && of.reg == in.operands[1].reg;
+  };
+  if (!is_x(masked->operands[1])) {
+    const ptx::Instruction* const biased = only_maker(masked->operands[1]);
+    const bool adds = biased && biased->form.operation == Operation::add && is_x(biased->operands[1]);
+    if (!adds || operand(biased->operands[2]) != ValueRange{0, 0}) return std::nullopt;
+  }
+  return ValueRange{0, rest};
+}
+
 ValueRange ValueRanges::result(const ptx::Instruction& in, int32_t at) {
   const Form& form = in.form;
   const bool moves = form.operation == Operation::mov, converts = form.operation == Operation::cvt;
@@ -437,6 +467,8 @@ ValueRange ValueRanges::result(const ptx::Instruction& in, int32_t at) {
   if (form.operation == Operation::ld) return loaded(in, type, full(written));
   if (form.operation == Operation::setp)
     if (const std::optional<bool> holds = equals_null(in)) return {*holds, *holds};
+  if (form.operation == Operation::sub)
+    if (const std::optional<ValueRange> rest = rest_of_blocks(in)) return *rest;
   std::vector<ValueRange> x;
   const ptx::Instruction* const first = function_.body.data();
   const bool own = std::less_equal<>()(first, &in) && std::less<>()(&in, first + function_.body.size());

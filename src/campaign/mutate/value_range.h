@@ -58,6 +58,8 @@ class ValueRanges {
   int low_zeros(const ptx::Operand&, int depth) const;
   bool apart(const ptx::Operand&, const ValueRange& other);
   bool is_place(int32_t reg, int depth);
+  const ptx::Instruction* only_maker(const ptx::Operand&) const;
+  std::optional<ValueRange> rest_of_blocks(const ptx::Instruction&);
   std::optional<bool> equals_null(const ptx::Instruction&);
   bool reads_natural_table(const ptx::Instruction&, std::set<int32_t>& within) const;
   bool comes_from_natural_table(int32_t reg, std::set<int32_t>& within, std::set<int32_t>& seen,
