@@ -42,6 +42,9 @@ TEST(Footprint, HoldsBytesReadWrittenAndLeft) {
         both + "st.global.f32 [%y], %g;", both + "st.global.f32 [%y], %f; st.global.f32 [%w], %f;", both,
         both + "st.global.f32 [%y], %f; st.global.f32 [%y+8], %f;"})
     EXPECT_FALSE(footprint(other).within(base)) << other;
+  EXPECT_TRUE(footprint(both + "st.global.f32 [%y], %g;").reaches_within(base)) << "whatever is left";
+  EXPECT_FALSE(footprint(both + "st.global.f32 [%y+4], %f;").reaches_within(base));
+  EXPECT_FALSE(footprint(both + "ld.global.f32 %g, [%x+8]; st.global.f32 [%y], %f;").reaches_within(base));
 }
 
 TEST(Footprint, SpecialValuesAreZerosOfBothSignsOrSomeOfEverything) {

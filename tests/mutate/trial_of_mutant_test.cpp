@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "src/base/vm/launch.h"
 #include "tests/mutate/subject.h"
@@ -208,8 +210,9 @@ struct OneCase {
         .functions[static_cast<size_t>(m.function)]
         .body[static_cast<size_t>(m.instruction)];
   }
-  Mutant tried(const ptx::Mutation& m) const {
-    return try_mutant({kernel, cases, module, m, one_thread(), order, nullptr, nullptr, nullptr, 0}, source)
+  Mutant tried(const ptx::Mutation& m, uint64_t work = 0) const {
+    return try_mutant({kernel, cases, module, m, one_thread(), order, nullptr, nullptr, nullptr, work},
+                      source)
         ->mutant;
   }
 
@@ -253,6 +256,27 @@ TEST(TrialOfAFormula, ShowsOnRealNumbersWhatIsWithinTheBound) {
     if (seen > 0) break;
   }
   EXPECT_GT(seen, 0);
+}
+
+/// A token that is not there: -1 in place of the -0 meets its query, which is a zero; its scale gives +0.
+TEST(TrialOfOtherSteps, IsEquivalentOnlyWhereTermsAgree) {
+  const OneCase one(Direction::backward);
+  std::map<std::string, int> tried, equivalent;
+  const ptx::Module& program = one.module.program->module();
+  for (const auto& [where, flags] : one.cases[0].reach.executed)
+    for (const ptx::Mutation& m : one.module.program->mutations(where.second)) {
+      const std::string change(m.change->name),
+          line = one.source.line(place_of(program, m.function, m.instruction));
+      if (line.find("step < live ? scale : -0.0f") == line.npos || !one.comes_to(m)) continue;
+      if ((change != "change-literal" && change != "compare-edge") || tried[change] == 1) continue;
+      const Mutant mutant = one.tried(m, 100'000'000);
+      ++tried[change];
+      equivalent[change] += mutant.outcome == MutantOutcome::equivalent &&
+                            mutant.reason.find("the same terms of the inputs") != std::string::npos;
+    }
+  EXPECT_GT(equivalent["change-literal"], 0) << "of " << tried["change-literal"];
+  EXPECT_EQ(equivalent["compare-edge"], 0);
+  EXPECT_GT(tried["compare-edge"], 0);
 }
 
 TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {

@@ -67,15 +67,21 @@ bool is_buffer(const vm::Allocation& allocation) {
 
 }  // namespace
 
-bool Footprint::within(const Footprint& other) const {
+bool Footprint::reaches_within(const Footprint& other) const {
   if (trapped || other.trapped || buffers.size() != other.buffers.size()) return false;
   return std::all_of(buffers.begin(), buffers.end(), [&](const auto& entry) {
     const auto found = other.buffers.find(entry.first);
     if (found == other.buffers.end()) return false;
     const Buffer &mine = entry.second, &theirs = found->second;
     return subset(mine.read, theirs.read) && subset(mine.written, theirs.written) &&
-           subset(theirs.written, mine.written) && mine.left == theirs.left;
+           subset(theirs.written, mine.written);
   });
+}
+
+bool Footprint::within(const Footprint& other) const {
+  return reaches_within(other) && std::all_of(buffers.begin(), buffers.end(), [&](const auto& entry) {
+           return entry.second.left == other.buffers.at(entry.first).left;
+         });
 }
 
 Footprint footprint_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options) {

@@ -21,6 +21,8 @@ struct Footprint {
 
   /// The same bytes written and left, no byte read that the other does not read; neither trapped.
   bool within(const Footprint& other) const;
+  /// The same, whatever is left.
+  bool reaches_within(const Footprint& other) const;
 };
 
 Footprint footprint_of(const Program&, const TensorMap& inputs, const vm::MachineOptions&);

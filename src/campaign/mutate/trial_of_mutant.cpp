@@ -13,11 +13,11 @@
 #include "src/base/vm/launch.h"
 #include "src/campaign/mutate/case_choice.h"
 #include "src/campaign/mutate/equivalence.h"
-#include "src/campaign/mutate/footprint.h"
 #include "src/campaign/mutate/infection.h"
 #include "src/campaign/mutate/moved_memory.h"
 #include "src/campaign/mutate/parameter_roles.h"
 #include "src/campaign/mutate/propagation.h"
+#include "src/campaign/mutate/same_effect.h"
 #include "src/campaign/mutate/steering.h"
 #include "src/verification/compare/compare.h"
 #include "src/verification/compare/formula.h"
@@ -42,14 +42,9 @@ constexpr uint64_t kOtherSeeds = 120;
 constexpr uint64_t kRoundedWork = 10;
 /// Cases of other sizes that a mutant is tried on which nothing showed: drawn, judged and checked at most.
 constexpr uint64_t kSearched = 400, kJudgedOfSearched = 6, kCheckedOfSearched = 24;
-/// Cases that must go another way, at least and at most, before ways are called the same.
-constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
-
-struct GivenUp {};
-
 class Attempt {
  public:
-  Attempt(const MutantTrial& trial, const SourceText& source) : trial_(trial) {
+  Attempt(const MutantTrial& trial, const SourceText& source) : trial_(trial), runs_{trial, nullptr} {
     Mutant& m = result_.mutant;
     const ptx::Module& program = trial.module.program->module();
     m.id = mutant_id(trial.module.name, trial.module.program->name(trial.mutation));
@@ -58,7 +53,8 @@ class Attempt {
     m.source_text = source.line(m.where);
     m.original = trial.module.program->original(trial.mutation);
     m.replacement = trial.module.program->replacement(trial.mutation);
-    text_ = std::make_shared<const std::string>(trial.module.program->with(trial.mutation));
+    runs_.ptx_line = m.where.ptx_line;
+    runs_.text = std::make_shared<const std::string>(trial.module.program->with(trial.mutation));
   }
 
   std::optional<MutantResult> run() {
@@ -81,11 +77,12 @@ class Attempt {
  private:
   void decide_outcome() {
     Mutant& m = result_.mutant;
-    vm::decoded({trial_.module.name, trial_.module.path, text_}, function_name());
+    vm::decoded({trial_.module.name, trial_.module.path, runs_.text}, function_name());
     if (shown_by_a_case()) return;
     if (m.token.empty()) {
-      m.reason = why_equivalent(trial_.module.program->module(),
-                                ptx::parse_functions(*text_, trial_.module.path), trial_.mutation, roles());
+      m.reason =
+          why_equivalent(trial_.module.program->module(),
+                         ptx::parse_functions(*runs_.text, trial_.module.path), trial_.mutation, roles());
       if (!m.reason.empty()) return void(m.outcome = MutantOutcome::equivalent);
     }
     if (shown_by_checks() || shown_by_properties() || shown_by_formula()) return;
@@ -94,7 +91,7 @@ class Attempt {
     if (m.token.empty() && shown_where_shared_memory_moves()) return;
     if (m.token.empty() && shown_by_other_sizes()) return;
     if (m.token.empty())
-      if (const std::string why = only_another_way(); !why.empty()) {
+      if (const std::string why = leaves_the_same(); !why.empty()) {
         m.reason = why;
         return void(m.outcome = MutantOutcome::equivalent);
       }
@@ -127,23 +124,6 @@ class Attempt {
     return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name, trial_.survey);
   }
 
-  void go_on() const {
-    if (trial_.given_up && trial_.given_up()) throw GivenUp();
-  }
-
-  Program changed_plan(const CleanCase& clean) const {
-    Program plan = clean.plan;
-    for (Module& module : plan.modules)
-      if (module.name == trial_.module.name) module.ptx = text_;
-    return plan;
-  }
-
-  vm::MachineOptions machine(const CleanCase& clean) const {
-    vm::MachineOptions options = trial_.machine;
-    options.instruction_budget = most_of_a_mutant(clean.reach);
-    return options;
-  }
-
   bool killed(const CleanCase& clean, const std::string& cause) {
     result_.mutant.outcome = MutantOutcome::killed;
     result_.mutant.reason = cause;
@@ -154,8 +134,8 @@ class Attempt {
   enum class Seen { nothing, bits, fault };
 
   Seen look(const CleanCase& clean) {
-    go_on();
-    const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
+    runs_.go_on();
+    const Outcome outcome = vm::run(runs_.changed(clean), clean.inputs, runs_.machine(clean));
     const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
     if (v.verdict == Verdict::finding) return killed(clean, v.cause), Seen::fault;
     if (v.outputs.empty()) return Seen::nothing;
@@ -176,8 +156,8 @@ class Attempt {
 
   /// Does any output's bit depend on the mutation, on this case? Both runs' lane instructions go to `work`.
   bool bits_change(const CleanCase& clean, uint64_t& work) const {
-    go_on();
-    const Outcome changed = vm::run(changed_plan(clean), clean.inputs, machine(clean));
+    runs_.go_on();
+    const Outcome changed = vm::run(runs_.changed(clean), clean.inputs, runs_.machine(clean));
     work += clean.outcome.lane_instructions + changed.lane_instructions;
     return !same_bits(clean.outcome, changed);
   }
@@ -185,7 +165,7 @@ class Attempt {
   /// A changed result that no output shows, in the same cases with other values: what one rounding hides,
   /// another shows.
   bool shown_by_other_values() {
-    const ptx::Form& form = own_function().body[static_cast<size_t>(trial_.mutation.instruction)].form;
+    const ptx::Form& form = runs_.own_function().body[static_cast<size_t>(trial_.mutation.instruction)].form;
     const uint64_t most = trial_.other_work * (ptx::is_float(form.type()) ? kRoundedWork : 1);
     uint64_t work = 0;
     for (uint64_t round = 1; round <= kOtherSeeds; ++round)
@@ -209,25 +189,18 @@ class Attempt {
     return false;
   }
 
-  bool launches_own(const Program& plan) const {
-    const ptx::Function& own = own_function();
-    return std::any_of(plan.launches.begin(), plan.launches.end(), [&](const Launch& launch) {
-      return launch.module == trial_.module.name && (!own.entry || launch.function == own.name);
-    });
-  }
-
   /// Cases of sizes drawn for this mutant alone, otherwise like those that launch its function: where they
   /// come to its instruction they are held against the kernel's own bits, the cheap ones are checked.
   bool shown_by_other_sizes() {
     std::vector<MutationCase> alike;
     for (const CleanCase& clean : trial_.cases)
-      if (launches_own(clean.plan)) alike.push_back({clean.case_, clean.row});
+      if (runs_.launches_own(clean.plan)) alike.push_back({clean.case_, clean.row});
     uint64_t work = 0, judged = 0, checked = 0;
     for (uint64_t i = 0; i < kSearched && work / 2 < trial_.other_work && judged < kJudgedOfSearched; ++i) {
       if (alike.empty()) break;
       const auto drawn =
           with_searched_sizes(alike[i * 7919 % alike.size()], trial_.kernel, fnv1a(result_.mutant.id), i,
-                              [&](const Program& plan) { return launches_own(plan); });
+                              [&](const Program& plan) { return runs_.launches_own(plan); });
       const auto own = drawn ? unjudged_case(*drawn, trial_.kernel, trial_.machine) : std::nullopt;
       if (!own || !is_reached_in(*own, work)) continue;
       ++more_cases_;
@@ -262,22 +235,22 @@ class Attempt {
   }
 
   Verification checked(const CleanCase& clean, const Program& plan) const {
-    go_on();
+    runs_.go_on();
     Verification v;
-    v.checks = vm::run_checked(plan, clean.inputs, machine(clean), {}, &v.trap);
+    v.checks = vm::run_checked(plan, clean.inputs, runs_.machine(clean), {}, &v.trap);
     decide(v);
     return v;
   }
   bool shown_by_checks_of(const CleanCase& clean) {
-    const Verification v = checked(clean, changed_plan(clean));
+    const Verification v = checked(clean, runs_.changed(clean));
     return v.verdict == Verdict::finding && checked(clean, clean.plan).verdict != Verdict::finding &&
            killed(clean, v.cause);
   }
 
   /// The output that exact arithmetic makes wrong; empty: none.
   std::string wrong_formula(const CleanCase& clean, const Program& plan) const {
-    go_on();
-    const vm::ExactRun exact = vm::run_exact(plan, clean.inputs, machine(clean));
+    runs_.go_on();
+    const vm::ExactRun exact = vm::run_exact(plan, clean.inputs, runs_.machine(clean));
     for (const ReferenceOutput& expected : clean.reference.outputs) {
       const auto like = clean.outcome.outputs.find(expected.name);
       const auto found = exact.outputs.find(expected.name);
@@ -295,7 +268,7 @@ class Attempt {
       const CleanCase& clean = trial_.cases[at];
       if (clean.outcome.trap || clean.outcome.lane_instructions > kMostOfFormula) continue;
       if (runs++ == kFormulaCases) break;
-      const std::string wrong = wrong_formula(clean, changed_plan(clean));
+      const std::string wrong = wrong_formula(clean, runs_.changed(clean));
       if (!wrong.empty() && wrong_formula(clean, clean.plan).empty())
         return killed(clean, "formula/" + wrong);
     }
@@ -306,9 +279,9 @@ class Attempt {
   bool shown_where_shared_memory_moves() {
     const std::vector<size_t> chosen = choice().varied();
     for (size_t i = 0; i < std::min(chosen.size(), kMovedCases); ++i) {
-      go_on();
+      runs_.go_on();
       CleanCase clean = trial_.cases[chosen[i]];
-      const Program changed = with_shared_memory_moved(changed_plan(clean));
+      const Program changed = with_shared_memory_moved(runs_.changed(clean));
       clean.plan = with_shared_memory_moved(clean.plan);
       if (changed.launches.empty()) return false;
       try {
@@ -317,7 +290,7 @@ class Attempt {
         return false;  // there is no place for more
       }
       const Verification v =
-          judged(clean, trial_.kernel, vm::run(changed, clean.inputs, machine(clean)), &clean.outcome);
+          judged(clean, trial_.kernel, vm::run(changed, clean.inputs, runs_.machine(clean)), &clean.outcome);
       if (v.verdict == Verdict::finding) return killed(clean, v.cause + kMoved);
       const Verification by_checks = checked(clean, changed);
       if (by_checks.verdict == Verdict::finding && checked(clean, clean.plan).verdict != Verdict::finding)
@@ -327,14 +300,14 @@ class Attempt {
   }
 
   bool shown_by_properties() {
-    const Kernel mutant = with_text(trial_.kernel, result_.mutant.id, trial_.module.name, text_);
+    const Kernel mutant = with_text(trial_.kernel, result_.mutant.id, trial_.module.name, runs_.text);
     size_t runs = 0;
     for (const size_t at : choice().small()) {
       const CleanCase& clean = trial_.cases[at];
       if (clean.properties.empty() || clean.outcome.lane_instructions < kLeastChecked) continue;
       if (runs++ == kPropertyCases) break;
-      go_on();
-      const vm::MachineOptions options = machine(clean);
+      runs_.go_on();
+      const vm::MachineOptions options = runs_.machine(clean);
       // The runs that a property compares may be longer than the case.
       const auto backend = make_vm_backend({options.arch, 1, kLonger * options.instruction_budget});
       Verification v;
@@ -352,10 +325,10 @@ class Attempt {
     if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
     bool has_result = true;
     for (const size_t at : choice().varied()) {
-      go_on();
+      runs_.go_on();
       const CleanCase& clean = trial_.cases[at];
-      const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
-                                          trial_.module.name, trial_.mutation);
+      const auto changes = result_changes(clean.plan, runs_.changed(clean), clean.inputs,
+                                          runs_.machine(clean), trial_.module.name, trial_.mutation);
       has_result = changes.has_value();
       if (!has_result) break;
       if (*changes) changing_.push_back(at);
@@ -366,16 +339,14 @@ class Attempt {
                              : "its result differs, no output does" + where_it_ends(changing_.front());
   }
 
-  const ptx::Function& own_function() const {
-    return trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
-  }
   std::string what_is_closed() const {
-    std::vector<bool> came_to(own_function().body.size());
+    std::vector<bool> came_to(runs_.own_function().body.size());
     for (const CleanCase& clean : trial_.cases)
       for (size_t i = 0; i < came_to.size(); ++i)
         if (clean.reach.has(trial_.module.name, trial_.mutation.function, static_cast<int32_t>(i)))
           came_to[i] = true;
-    const std::vector<int32_t> closed = closed_branches(own_function(), came_to, trial_.mutation.instruction);
+    const std::vector<int32_t> closed =
+        closed_branches(runs_.own_function(), came_to, trial_.mutation.instruction);
     if (closed.empty()) return {};
     return ": never this way at " + lines_of(trial_.module.program->module(), trial_.mutation.function,
                                              closed, [](const ptx::Instruction&) { return std::string(); });
@@ -384,8 +355,8 @@ class Attempt {
   std::string where_it_ends(size_t at) const {
     const CleanCase& clean = trial_.cases[at];
     const std::vector<int32_t> ends =
-        difference_ends(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
-                        own_function(), trial_.mutation);
+        difference_ends(clean.plan, runs_.changed(clean), clean.inputs, runs_.machine(clean),
+                        trial_.module.name, runs_.own_function(), trial_.mutation);
     if (ends.empty()) return {};
     return ": it ends at " +
            lines_of(trial_.module.program->module(), trial_.mutation.function, ends,
@@ -396,92 +367,27 @@ class Attempt {
   std::string where_it_goes() const {
     const std::vector<size_t> cases = choice().small();
     for (size_t i = 0; i < std::min(cases.size(), kOtherCases); ++i) {
-      go_on();
+      runs_.go_on();
       const CleanCase& clean = trial_.cases[cases[i]];
-      if (path_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
-                       result_.mutant.where.ptx_line))
-        return "the run goes another way, no output differs";
+      if (runs_.goes_another_way(clean)) return "the run goes another way, no output differs";
     }
     return "it runs, the way is the same, and no output differs";
   }
 
-  bool leaves_the_same(const CleanCase& clean, const Program& changed) const {
-    const auto same = [&](const TensorMap& inputs) {
-      return footprint_of(changed, inputs, machine(clean))
-          .within(footprint_of(clean.plan, inputs, trial_.machine));
-    };
-    return same(clean.inputs) && same(with_special_values(clean.inputs, SpecialValues::zeros, 1)) &&
-           same(with_special_values(clean.inputs, SpecialValues::sprinkled, 2));
-  }
-
-  /// Not a proof: what decides the way has been shown to hold no tensor's values, and where the way is
-  /// another one the same bytes are read, written and left, without a finding of the checks. Cases of one row
-  /// differ in formats alone and count once.
-  std::string only_another_way() {
-    const ptx::Function& own =
-        trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
+  /// Of a mutant that nothing shows.
+  std::string leaves_the_same() {
     const ParameterRoles parameters = roles();
-    if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters)) return {};
-    std::set<size_t> rows;
-    for (const size_t at : choice().small()) {
-      const CleanCase& clean = trial_.cases[at];
-      if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
-      go_on();
-      const Program changed = changed_plan(clean);
-      if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
-                        result_.mutant.where.ptx_line))
-        continue;
-      if (!leaves_the_same(clean, changed)) return {};
-      std::optional<Trap> trap;
-      if (!vm::run_checked(changed, clean.inputs, machine(clean), {}, &trap).findings.empty() || trap)
-        return {};
-      rows.insert(clean.row);
-      if (rows.size() == kOtherWays) break;
-    }
-    if (rows.size() < kFewestOtherWays) return {};
-    const std::optional<int64_t> more = same_at_other_sizes();
-    if (!more) return {};
-    return fmt::format(
-        "sizes alone decide this way; in the {} cases that were run the other way, also with zeros, "
-        "infinities "
-        "and NaN, and at {} other sizes, the same bytes of memory are read, written and left",
-        rows.size(), *more);
-  }
-
-  /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes
-  /// another way and leaves the same; nothing where it leaves something else anywhere.
-  std::optional<int64_t> same_at_other_sizes() const {
-    const CleanCase& formats = trial_.cases[choice().small().front()];
-    const Operator& op = find_operator(trial_.kernel.operator_name);
-    int64_t other_ways = 0;
-    uint64_t work = 0;
-    for (const MutationCase& drawn : trial_.sizes ? *trial_.sizes : std::vector<MutationCase>{}) {
-      if (work > trial_.other_work) break;
-      go_on();
-      CleanCase clean;
-      clean.case_ = drawn.case_;
-      clean.case_.dtype = formats.case_.dtype, clean.case_.gate_dtype = formats.case_.gate_dtype;
-      try {
-        const ResolvedCase resolved = resolve_unchecked(clean.case_, op);
-        clean.inputs = draw_inputs(resolved);
-        clean.plan = program_of(trial_.kernel, resolved, clean.inputs);
-      } catch (const BadInput&) {
-        continue;  // the kernel takes no such case in these formats
-      }
-      const Program changed = changed_plan(clean);
-      clean.reach.longest_warp = vm::run(clean.plan, clean.inputs, trial_.machine).lane_instructions;
-      work += 3 * clean.reach.longest_warp;
-      if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
-                        result_.mutant.where.ptx_line))
-        continue;
-      if (!leaves_the_same(clean, changed)) return std::nullopt;
-      ++other_ways;
-    }
-    return other_ways;
+    const ptx::Function& own = runs_.own_function();
+    const bool steers =
+        only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters);
+    const std::vector<size_t> small = choice().small();
+    std::string why = steers ? only_another_way(runs_, small) : std::string();
+    const bool rounds = trial_.mutation.change->name == "change-rounding";  // in every term where it rounds
+    return why.empty() && !rounds ? only_other_steps(runs_, small) : why;
   }
 
   const MutantTrial& trial_;
-  std::shared_ptr<const std::string> text_;
+  MutantRuns runs_;
   std::vector<size_t> reaching_, differing_;
   std::vector<size_t> changing_;  ///< where the instruction's own result differs
   int64_t more_cases_ = 0;
