@@ -160,6 +160,29 @@ TEST(Terms, AreLostWhereValuesDecide) {
   EXPECT_EQ(lost("mov.f32 %f9, %f1; mov.u64 %rd8, 8; ld.global.f32 %f9, [%rd8];"), "a trap");
 }
 
+/// Registers alone say nothing of a warpgroup's product: both operands lie in shared memory.
+TEST(Terms, AreLostBehindProductsOfWhatLiesInSharedMemory) {
+  Program plan = program("");
+  plan.modules[0].ptx = std::make_shared<const std::string>(
+      ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f(.param .u64 x, .param .u64 y, "
+      ".param "
+      ".u64 o, .param .u64 w)\n{\n.reg .pred %p<2>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>; "
+      ".shared "
+      ".align 1024 .b8 tile[4096];\n"
+      "ld.param.u64 %rd1, [x]; ld.param.u64 %rd3, [o]; mov.u32 %r1, %tid.x; and.b32 %r5, %r1, 31; "
+      "mul.wide.u32 "
+      "%rd4, %r5, 4;\nadd.s64 %rd5, %rd1, %rd4; add.s64 %rd7, %rd3, %rd4; ld.global.f32 %f1, [%rd5]; mov.u32 "
+      "%r2, tile; shl.b32 %r3, %r1, 2; add.s32 %r4, %r2, %r3;\n"
+      "st.shared.f32 [%r4], %f1; st.shared.f32 [%r4+512], %f1; st.shared.f32 [%r4+1024], %f1; st.shared.f32 "
+      "[%r4+1536], %f1; st.shared.f32 [%r4+2048], %f1;\nfence.proxy.async; bar.sync 0; shr.u32 %r6, %r2, 4; "
+      "cvt.u64.u32 %rd6, %r6; or.b64 %rd6, %rd6, 68720001024; setp.ne.b32 %p1, 0, 0;\n"
+      "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f2, %f3, %f4, %f5}, "
+      "%rd6, %rd6, %p1, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; "
+      "setp.lt.u32 %p1, %r1, 32; @%p1 st.global.f32 [%rd7], %f2;\nret;\n}\n");
+  plan.launches[0].block = {128, 1, 1};
+  EXPECT_EQ(terms_of(plan, inputs(), one_thread()).lost, "a product of another kind");
+}
+
 /// The law that they are for: where the terms are the same so are the bits, whatever is put in.
 TEST(Terms, ThatAreTheSameMeanTheSameBits) {
   const CleanCase clean = make_clean_case(small_case(), subject(), one_thread(), 0);

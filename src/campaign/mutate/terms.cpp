@@ -108,6 +108,8 @@ class TermTrace : public vm::PlainTrace {
     if (vm::carries(s)) return;
     if (flow == matrix) return multiply(warp, op, s, mask);
     if (flow == atomic) return lose("an atomic");
+    if (!s.writes.empty() && s.meaning->asynchronous.step == vm::Step::none && reads_memory(s))
+      return lose("what is read in memory");
     if (!has_terms(warp, s, mask)) return;
     const bool computes = s.control == vm::Control::none && !s.form.carry_in && !s.form.carry_out &&
                           vm::is_one_of(flow, copy, logic, shift, permute, integer, arithmetic, conversion,
@@ -164,6 +166,11 @@ class TermTrace : public vm::PlainTrace {
 
   Term& cell(const Warp& warp, Slot slot, int half, int lane) {
     return cells_.registers(warp)[cells_.cell(slot, half, lane)];
+  }
+  static bool reads_memory(const vm::Signature& s) {
+    return std::any_of(s.accesses.begin(), s.accesses.end(), [](const vm::Access& access) {
+      return access.direction != vm::Access::Direction::write;
+    });
   }
   bool has_terms(const Warp& warp, const vm::Use& use, uint32_t mask) {
     return any(mask, [&](int lane) {
@@ -298,14 +305,15 @@ class TermTrace : public vm::PlainTrace {
   }
 
   void multiply(const Warp& warp, const Op& op, const vm::Signature& s, uint32_t mask) {
-    if (!has_terms(warp, s, mask)) return;
     const vm::MatrixForm& form = s.matrix;
+    if (form.warpgroup) return lose("a product of another kind");  // of what lies in shared memory
+    if (!has_terms(warp, s, mask)) return;
     const vm::ElementFormat &fa = vm::format_of(form.a), &fb = vm::format_of(form.b),
                             &sums = vm::format_of(form.sum);
     const auto is_float = [](const vm::ElementFormat& f) {
       return !f.integer && (f.bits == 16 || f.bits == 32);
     };
-    if (form.warpgroup || form.sparse || !is_float(fa) || !is_float(fb) || !is_float(sums))
+    if (form.sparse || !is_float(fa) || !is_float(fb) || !is_float(sums))
       return lose("a product of another kind");
     const vm::MatrixElements elements(warp, op);
     std::vector<Factor> b;
