@@ -154,6 +154,11 @@ TEST(Terms, AreLostWhereValuesDecide) {
   EXPECT_EQ(lost(by_value + "@%p1 bra $L_a; mov.f32 %f9, %f2; $L_a:"), "a guard");
   EXPECT_EQ(lost("mov.b32 %r5, %f1; and.b32 %r6, %r5, 4; add.s32 %r7, %r2, %r6; ld.shared.f32 %f9, [%r7];"),
             "an address");
+  EXPECT_EQ(lost("mov.b32 %r5, %f1; and.b32 %r6, %r5, 4; shfl.sync.idx.b32 %f9, %f2, %r6, 31, -1;"),
+            "a lane");
+  EXPECT_EQ(lost("mov.b32 %r5, %f1; and.b32 %r6, %r5, 4; shfl.sync.idx.b32 %r7, %r6, %r6, 31, -1; mov.b32 "
+                 "%f9, %r7;"),
+            "a lane");
   EXPECT_EQ(lost("mov.f32 %f9, %f1; atom.global.add.f32 %f9, [%rd8], %f1;"), "an atomic");
   EXPECT_EQ(lost(by_value + "vote.sync.ballot.b32 %r5, %p1, -1; mov.b32 %f9, %r5;"),
             "what lanes tell each other");

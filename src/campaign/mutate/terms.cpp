@@ -105,6 +105,8 @@ class TermTrace : public vm::PlainTrace {
     using enum Flow;
     const Flow flow = s.flow();
     if (flow == select) return choose(warp, op, s, mask);
+    for (size_t i = 1; flow == exchange && i < s.reads.size(); ++i)
+      if (has_terms(warp, s.reads[i], mask)) return lose("a lane");
     if (vm::carries(s)) return;
     if (flow == matrix) return multiply(warp, op, s, mask);
     if (flow == atomic) return lose("an atomic");
