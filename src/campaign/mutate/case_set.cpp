@@ -347,6 +347,11 @@ std::optional<MutationCase> with_searched_sizes(const MutationCase& like, const 
   c.initial_state = c.final_state_gradient = false;
   if (below(2, 9) == 0) with_states(c);
   if (!many && below(4, 10) == 0) c.cu_seqlens = {0, c.T / 3, c.T / 3, c.T};
+  if (!many && below(8, 11) == 0) {  // whole chunks hardly decay, one of them after another
+    c.T = 257 + below(256, 12), c.cu_seqlens.clear(), c.decay = "mild:0.01";
+    c.K = std::min<int64_t>(c.K, 16), c.V = std::min<int64_t>(c.V, 16);
+    with_states(c);
+  }
   c.seed = 1 + index;
   const Operator& op = find_operator(kernel.operator_name);
   const int64_t slots = c.M;
