@@ -8,6 +8,8 @@
 #include <string>
 
 #include "src/base/vm/launch.h"
+#include "src/campaign/mutate/same_effect.h"
+#include "src/campaign/mutate/terms.h"
 #include "tests/mutate/subject.h"
 
 namespace assay {
@@ -261,22 +263,61 @@ TEST(TrialOfAFormula, ShowsOnRealNumbersWhatIsWithinTheBound) {
 /// A token that is not there: -1 in place of the -0 meets its query, which is a zero; its scale gives +0.
 TEST(TrialOfOtherSteps, IsEquivalentOnlyWhereTermsAgree) {
   const OneCase one(Direction::backward);
-  std::map<std::string, int> tried, equivalent;
+  std::map<std::string, std::vector<std::string>> found;
   const ptx::Module& program = one.module.program->module();
   for (const auto& [where, flags] : one.cases[0].reach.executed)
     for (const ptx::Mutation& m : one.module.program->mutations(where.second)) {
-      const std::string change(m.change->name),
-          line = one.source.line(place_of(program, m.function, m.instruction));
-      if (line.find("step < live ? scale : -0.0f") == line.npos || !one.comes_to(m)) continue;
-      if ((change != "change-literal" && change != "compare-edge") || tried[change] == 1) continue;
-      const Mutant mutant = one.tried(m, 100'000'000);
-      ++tried[change];
-      equivalent[change] += mutant.outcome == MutantOutcome::equivalent &&
-                            mutant.reason.find("the same terms of the inputs") != std::string::npos;
+      const SourceLocation at = place_of(program, m.function, m.instruction);
+      std::vector<std::string>& reasons = found[std::string(m.change->name)];
+      if (one.source.line(at).find("step < live ? scale : -0.0f") == std::string::npos || !one.comes_to(m) ||
+          !(m.change->name == "change-literal" || m.change->name == "compare-edge") || !reasons.empty())
+        continue;
+      const MutantTrial trial{one.kernel, one.cases, one.module, m,       one_thread(),
+                              one.order,  nullptr,   nullptr,    nullptr, 250'000'000};
+      reasons.push_back(only_other_steps(
+          {trial, std::make_shared<const std::string>(one.module.program->with(m)), at.ptx_line}, {0}));
     }
-  EXPECT_GT(equivalent["change-literal"], 0) << "of " << tried["change-literal"];
-  EXPECT_EQ(equivalent["compare-edge"], 0);
-  EXPECT_GT(tried["compare-edge"], 0);
+  ASSERT_EQ(found["change-literal"].size(), 1u);
+  ASSERT_EQ(found["compare-edge"].size(), 1u);
+  EXPECT_NE(found["change-literal"][0].find("the same terms of the inputs"), std::string::npos);
+  EXPECT_EQ(found["compare-edge"][0], "");
+}
+
+/// What chunks behind the fourth decay by is made ahead of their time, of no gates yet where there are none.
+TEST(TrialOfOtherSteps, AreTriedInLongSequencesToo) {
+  const Kernel& kernel = find_kernel("simple_gla.chunk");
+  std::vector<CleanCase> cases;
+  for (const int64_t T : {250, 330}) {
+    Case c;
+    c.kernel = kernel.name, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16, c.decay = "mild:0.01";
+    c.direction = Direction::backward;
+    c.T = T, c.K = 8, c.V = 8;
+    cases.push_back(make_clean_case({c, cases.size()}, kernel, one_thread(), 0));
+  }
+  const Module& module = cases[0].plan.modules[0];
+  const MutatedModule mutated{module.name, module.path, module.ptx,
+                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
+  const SourceText source(kernel.name);
+  const ptx::Module& program = mutated.program->module();
+  int tried = 0;
+  for (const auto& [where, flags] : cases[0].reach.executed)
+    for (const ptx::Mutation& m : mutated.program->mutations(where.second)) {
+      if (m.change->name != "fma-to-mul" || !cases[0].reach.has(module.name, m.function, m.instruction) ||
+          source.line(place_of(program, m.function, m.instruction)).find("ln2^3") == std::string::npos)
+        continue;
+      const std::vector<size_t> order;
+      const MutantTrial trial{kernel, cases,   mutated, m,       one_thread(),
+                              order,  nullptr, nullptr, nullptr, 300'000'000};
+      const MutantRuns runs{trial, std::make_shared<const std::string>(mutated.program->with(m)),
+                            place_of(program, m.function, m.instruction).ptx_line};
+      const auto same = [&](size_t at) {
+        return same_terms(cases[at].plan, runs.changed(cases[at]), cases[at].inputs, one_thread());
+      };
+      if (tried == 1 || !same(0) || same(1)) continue;
+      EXPECT_EQ(only_other_steps(runs, {0, 1}), "") << mutated.program->name(m);
+      ++tried;
+    }
+  EXPECT_EQ(tried, 1);
 }
 
 TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <set>
@@ -25,6 +26,8 @@ constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
 /// the set, and of it and of sizes searched for more; lane instructions of each at most.
 constexpr size_t kFewestOtherSteps = 8, kOtherStepsInSet = 6, kOtherSteps = 12;
 constexpr uint64_t kMostOfTerms = 12'000'000;
+/// Of the cases with most of something, and of one with many tokens: what loops do late, and last.
+constexpr uint64_t kMostOfExtremes = 40'000'000;
 /// How many sizes are searched; about how many runs a run for terms takes, with what is asked beside it; so
 /// many times MutantTrial::other_work are spent.
 constexpr uint64_t kSearchedForSteps = 800, kLongerByTerms = 10, kMoreForSteps = 4;
@@ -63,6 +66,55 @@ std::optional<size_t> same_in_set(const MutantRuns& runs, const std::vector<size
     rows.insert(clean.row);
   }
   return rows.size();
+}
+
+/// Of `small` those with the longest sequence, most sequences, heads, keys, values and slots, and one of each
+/// set of absent inputs.
+std::vector<size_t> extremes_of(const MutantRuns& runs, const std::vector<size_t>& small) {
+  using Measure = int64_t (*)(const Case&);
+  const Measure measures[] = {
+      [](const Case& c) {
+        int64_t longest = c.cu_seqlens.empty() ? c.T : 0;
+        for (size_t i = 1; i < c.cu_seqlens.size(); ++i)
+          longest = std::max(longest, c.cu_seqlens[i] - c.cu_seqlens[i - 1]);
+        return longest;
+      },
+      [](const Case& c) { return c.cu_seqlens.empty() ? c.B : std::ssize(c.cu_seqlens) - 1; },
+      [](const Case& c) { return std::max(c.H, c.HV); },
+      [](const Case& c) { return c.K; },
+      [](const Case& c) { return c.V; },
+      [](const Case& c) { return c.M; },
+  };
+  std::vector<size_t> chosen;
+  const auto add = [&](size_t at) {
+    if (std::find(chosen.begin(), chosen.end(), at) == chosen.end()) chosen.push_back(at);
+  };
+  std::set<std::set<std::string>> absences;
+  std::array<int64_t, std::size(measures)> most{};
+  std::array<size_t, std::size(measures)> where{};
+  for (const size_t at : small) {
+    const CleanCase& clean = runs.trial.cases[at];
+    if (clean.outcome.lane_instructions > kMostOfExtremes) continue;
+    if (absences.insert(clean.case_.without).second) add(at);
+    for (size_t i = 0; i < most.size(); ++i)
+      if (const int64_t measure = measures[i](clean.case_); measure > most[i])
+        most[i] = measure, where[i] = at;
+  }
+  for (size_t i = 0; i < most.size(); ++i)
+    if (most[i] > 0) add(where[i]);
+  return chosen;
+}
+
+/// Does it leave the same in one of them with 600 tokens, where the kernel takes that?
+bool same_in_long(const MutantRuns& runs, const CleanCase& like, const Asks& tells, const Asks& same) {
+  const MutationCase longer{with_other_values(like.case_, runs.trial.kernel, 1), like.row};
+  if (estimated_cost(longer.case_) > static_cast<double>(kMostOfExtremes)) return true;
+  try {
+    const auto clean = unjudged_case(longer, runs.trial.kernel, runs.trial.machine);
+    return !clean || clean->outcome.lane_instructions > kMostOfExtremes || !tells(*clean) || same(*clean);
+  } catch (const BadInput&) {
+    return true;
+  }
 }
 
 /// The same at the drawn sizes, in the formats of a case that reaches the change.
@@ -185,6 +237,10 @@ std::string only_other_steps(const MutantRuns& runs, const std::vector<size_t>& 
                .reaches_within(footprint_of(clean.plan, clean.inputs, trial.machine)) &&
            is_clean(runs, clean);
   };
+  const std::vector<size_t> extremes = extremes_of(runs, small);
+  if (!same_in_set(runs, extremes, extremes.size(), kMostOfExtremes, tells, same) ||
+      !same_in_long(runs, trial.cases[small.front()], tells, same))
+    return {};
   const auto rows = same_in_set(runs, small, kOtherStepsInSet, kMostOfTerms, tells, same);
   if (!rows) return {};
   const auto more = same_at_searched_sizes(runs, small, kOtherSteps - *rows, kMostOfTerms, tells, same);
