@@ -178,6 +178,20 @@ TEST_F(SearchedSizes, AreAcceptedAndEndInEveryWay) {
   EXPECT_NE(cases, found(2, [](const Program&) { return true; }));
 }
 
+TEST_F(SearchedSizes, HoldLongOnesThatHardlyDecay) {
+  like_.case_.without.clear();
+  const std::vector<Case> cases = found(1, [](const Program&) { return true; });
+  int long_ones = 0;
+  for (const Case& c : cases) {
+    if (c.T <= 256) continue;
+    ++long_ones;
+    EXPECT_EQ(c.decay, "mild:0.01") << token_of(c);
+    EXPECT_LE(std::max(c.K, c.V), 16) << token_of(c);
+    EXPECT_TRUE(c.initial_state && c.cu_seqlens.empty()) << token_of(c);
+  }
+  EXPECT_GT(long_ones, 0);
+}
+
 TEST_F(SearchedSizes, LaunchWhatIsWanted) {
   const auto softmax = [](const Program& plan) {
     return std::any_of(plan.launches.begin(), plan.launches.end(),
