@@ -105,12 +105,11 @@ std::vector<size_t> extremes_of(const MutantRuns& runs, const std::vector<size_t
   return chosen;
 }
 
-/// Does it leave the same in one of them with 600 tokens, where the kernel takes that?
-bool same_in_long(const MutantRuns& runs, const CleanCase& like, const Asks& tells, const Asks& same) {
-  const MutationCase longer{with_other_values(like.case_, runs.trial.kernel, 1), like.row};
-  if (estimated_cost(longer.case_) > static_cast<double>(kMostOfExtremes)) return true;
+/// Does it leave the same in another case, where the kernel takes that one?
+bool same_in(const MutantRuns& runs, const MutationCase& another, const Asks& tells, const Asks& same) {
+  if (estimated_cost(another.case_) > static_cast<double>(kMostOfExtremes)) return true;
   try {
-    const auto clean = unjudged_case(longer, runs.trial.kernel, runs.trial.machine);
+    const auto clean = unjudged_case(another, runs.trial.kernel, runs.trial.machine);
     return !clean || clean->outcome.lane_instructions > kMostOfExtremes || !tells(*clean) || same(*clean);
   } catch (const BadInput&) {
     return true;
@@ -238,9 +237,16 @@ std::string only_other_steps(const MutantRuns& runs, const std::vector<size_t>& 
            is_clean(runs, clean);
   };
   const std::vector<size_t> extremes = extremes_of(runs, small);
+  const CleanCase& like = trial.cases[small.front()];
+  const MutationCase longer{with_other_values(like.case_, trial.kernel, 1), like.row};  // 600 tokens
   if (!same_in_set(runs, extremes, extremes.size(), kMostOfExtremes, tells, same) ||
-      !same_in_long(runs, trial.cases[small.front()], tells, same))
+      !same_in(runs, longer, tells, same))
     return {};
+  for (const int64_t tokens : {16, 64, 128}) {  // whole tiles and chunks, of the same widths
+    MutationCase whole{like.case_, like.row};
+    whole.case_.T = tokens, whole.case_.cu_seqlens.clear(), whole.case_.overrides.clear();
+    if (!same_in(runs, whole, tells, same)) return {};
+  }
   const auto rows = same_in_set(runs, small, kOtherStepsInSet, kMostOfTerms, tells, same);
   if (!rows) return {};
   const auto more = same_at_searched_sizes(runs, small, kOtherSteps - *rows, kMostOfTerms, tells, same);
