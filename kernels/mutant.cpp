@@ -152,6 +152,19 @@ Program with_mutation(Program program, const std::string& id) {
                              fmt::join(names, ", ")));
 }
 
+void require_launched(const std::string& kernel, const Program& program) {
+  const size_t at = kernel.find('%');
+  if (at == kernel.npos) return;
+  const std::string id = kernel.substr(at + 1), module = id.substr(0, split_of(id));
+  std::set<std::string> launched;
+  for (const Launch& launch : program.launches) launched.insert(encoded(launch.module));
+  if (!launched.contains(module))
+    throw BadInput(
+        fmt::format("mutant '{}' changes {}, of which this case launches nothing (it launches {}); "
+                    "choose the formats and the direction that do",
+                    id, module, fmt::join(launched, ", ")));
+}
+
 Kernel with_text(const Kernel& kernel, const std::string& id, const std::string& module_name,
                  std::shared_ptr<const std::string> text) {
   return changed(kernel, id, [module_name, text](Module& module) {

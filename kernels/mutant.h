@@ -18,6 +18,9 @@ std::string mutant_id(const std::string& module, const std::string& mutation);
 Kernel with_mutation(const Kernel&, const std::string& id);
 /// A program that no kernel plans: its module of that name changed. Throws BadInput likewise.
 Program with_mutation(Program, const std::string& id);
+/// Throws BadInput where the kernel of that name is a mutant and the program launches nothing of its module:
+/// then what is judged is the kernel as it is.
+void require_launched(const std::string& kernel, const Program&);
 /// The same as a kernel's from the changed text itself.
 Kernel with_text(const Kernel&, const std::string& id, const std::string& module,
                  std::shared_ptr<const std::string> text);

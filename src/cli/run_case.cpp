@@ -5,12 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/mutant.h"
+#include "kernels/views/gather_plan.h"
 #include "reports/console.h"
 #include "reports/print_verification.h"
 #include "src/base/program/source_root.h"
 #include "src/cli/commands.h"
 #include "src/cli/first_failure.h"
 #include "src/cli/missing_lines.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay::cli {
 namespace {
@@ -21,6 +24,13 @@ std::string replay_with_file(const KernelOptions& options, const CaseToRun& run)
   if (!options.foreign()) line += fmt::format(" {}", run.case_.kernel);
   line += options.replay_suffix() + run.given;
   return line;
+}
+
+/// Of a mutant whose module the case does not launch the kernel as it is would be judged.
+void require_launched(const Kernel& mutant, const CaseToRun& run) {
+  const ResolvedCase c = accepted(run.case_, mutant);
+  assay::require_launched(mutant.name,
+                          program_with_views(mutant, c, run.inputs ? *run.inputs : draw_inputs(c)));
 }
 
 }  // namespace
@@ -34,6 +44,7 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
   verify_options.peer = run.case_.blocks.empty() ? engines.peer.get() : nullptr;
   verify_options.origin.machine = engines.machine;
   const PassingLine passing(fmt::format("verifying {} on {} ...", kernel.name, engines.primary->name()));
+  if (kernel.name.find('%') != kernel.name.npos) require_launched(kernel, run);
   Verification result = verify(run.case_, kernel, *engines.primary, verify_options);
   if (result.verdict == Verdict::finding) note_missing_lines(options.ptx());
   if (run.inputs) {

@@ -56,6 +56,16 @@ TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
               *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
 }
 
+TEST(Mutant, OfWhichACaseLaunchesNothingIsRefused) {
+  const std::string id = some_mutant("fma-to-mul");
+  std::string other = id;
+  other.replace(other.find("bf16"), 4, "fp16");
+  const Program plan = plan_of_kernel("hgrn.fused_recurrent");
+  EXPECT_NO_THROW(require_launched("hgrn.fused_recurrent", plan));
+  EXPECT_NO_THROW(require_launched("hgrn.fused_recurrent%" + id, plan));
+  EXPECT_THROW(require_launched("hgrn.fused_recurrent%" + other, plan), BadInput);
+}
+
 TEST(Mutant, CopiesOfViewsAreChangedToo) {
   const Module gather = kernel_module(gather_module);
   const ptx::MutableText text(gather.ptx, gather.path);
