@@ -63,6 +63,16 @@ Dtype usual(Dtype wanted, const std::vector<Dtype>& taken) {
                                                                                        : taken.front();
 }
 
+/// A kernel's name with fields behind it.
+bool is_token(const std::string& text) {
+  const size_t fields = text.find('/');
+  try {
+    return fields != text.npos && !find_kernel(text.substr(0, fields)).name.empty();
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void KernelOptions::add_to(CLI::App& app, const std::string& positional, bool mutable_) {
@@ -91,6 +101,9 @@ const Kernel& KernelOptions::kernel() {
   if (foreign() && plan_.empty()) throw BadInput("--ptx needs a --plan: give the kernel's launch plan too");
   if (!foreign() && name_.empty())
     throw BadInput("no kernel given: name one (assay list kernels), or give --ptx and --plan");
+  if (!foreign() && is_token(name_))
+    throw BadInput(
+        fmt::format("'{}' is the token of a case, and a kernel is asked; assay replay runs it", name_));
   loaded_ = foreign() ? load_foreign_kernel(ptx_, plan_) : find_kernel(name_);
   if (!mutant_.empty()) loaded_ = with_mutation(*loaded_, mutant_);
   return *loaded_;

@@ -61,6 +61,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"mutate gla.chunk --mutants 0", "--mutants"},
       {"mutate gla.chunk --fail-under 120", "--fail-under: write a percentage"},
       {"mutate gla.chunk --direction sideways", "unknown direction 'sideways'"},
+      {"verify gla.chunk/B1/T9", "is the token of a case, and a kernel is asked; assay replay runs it"},
       {"verify gla.chunk --mutant nonsense", "write it as MODULE+LINE+OPERATOR"},
       {"fuzz gla.chunk --mutant nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
       {"fuzz gla --mutant nonsense --cases 1", "--mutant is of one kernel, and gla names"},
