@@ -41,6 +41,15 @@ TEST_P(MutationCasesOf, AKernelAreAcceptedAndShowEachFormatAndDirection) {
 }
 INSTANTIATE_TEST_SUITE_P(EachKernel, MutationCasesOf, testing::ValuesIn(kernel_names()));
 
+/// A pointer may be used where two inputs are absent and a third is not.
+TEST(CaseSet, EverySetOfOptionalInputsIsLeftOut) {
+  const std::vector<std::set<std::string>> sets = absent_inputs(find_operator("gated_delta_rule"));
+  EXPECT_EQ(sets.size(), 7U);
+  for (const std::set<std::string>& one :
+       {std::set<std::string>{"g"}, {"beta", "g"}, {"beta", "beta_v"}, {"beta", "beta_v", "g"}})
+    EXPECT_EQ(std::count(sets.begin(), sets.end(), one), 1) << *one.begin();
+}
+
 TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   const auto exact = [](const char* name) {
     const auto cases = mutation_cases(find_kernel(name), {Direction::forward});

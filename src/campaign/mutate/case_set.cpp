@@ -149,14 +149,16 @@ std::set<std::string> modules_of(const Kernel& kernel, Case c) {
 }  // namespace
 
 std::vector<std::set<std::string>> absent_inputs(const Operator& op) {
-  std::vector<std::set<std::string>> sets;
-  std::set<std::string> all;
+  std::vector<std::set<std::string>> sets{{}};
   for (const ArgumentSpec& input : op.inputs) {
     if (!input.optional || input.role == Role::state) continue;
-    all.insert(std::string(input.name));
-    sets.push_back({std::string(input.name)});
+    const size_t known = sets.size();
+    for (size_t i = 0; i < known; ++i) {
+      sets.push_back(sets[i]);
+      sets.back().insert(std::string(input.name));
+    }
   }
-  if (sets.size() > 1) sets.push_back(all);
+  sets.erase(sets.begin());
   return sets;
 }
 

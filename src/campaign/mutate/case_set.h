@@ -20,7 +20,7 @@ struct MutationCase {
 /// Formats of inputs and gates that together show every one of both; each has modules of its own.
 std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 
-/// Optional inputs, apart from states, that a case may lack: each alone, and all.
+/// Optional inputs, apart from states, that a case may lack: every set of some.
 std::vector<std::set<std::string>> absent_inputs(const Operator&);
 
 /// `directions`: some of forward, backward. The rows of mutation_cases.def in every pair of formats, and one
