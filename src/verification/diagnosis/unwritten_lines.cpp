@@ -43,7 +43,7 @@ struct Written {
     const auto& grid = program.launches[static_cast<size_t>(launch)].grid;
     const auto count =
         std::count_if(blocks.begin(), blocks.end(), [&](const auto& block) { return block.first == launch; });
-    return static_cast<uint64_t>(count) < uint64_t{grid[0]} * grid[1] * grid[2];
+    return count > 0 && static_cast<uint64_t>(count) < uint64_t{grid[0]} * grid[1] * grid[2];
   }
   const vm::PlacedInstruction* nearest(uint64_t offset) const {
     const auto after = by.lower_bound(offset);

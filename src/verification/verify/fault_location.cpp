@@ -118,9 +118,10 @@ void add_dropped(const Fingerprint& found, const TellingCase& told, Verification
       found, v);
 }
 
-/// Tokens take part that lie later.
-void add_later(const Fingerprint& found, Verification& v) {
-  if (found.later.empty()) return;
+/// Tokens take part that lie later. Gradients depend on those, and in packed sequences others' are no future.
+void add_later(const Fingerprint& found, const TellingCase& told, Verification& v) {
+  const Case& c = told.resolved.case_;
+  if (found.later.empty() || runs_backward(c) || !c.cu_seqlens.empty()) return;
   add_certain("future-token-included",
               fmt::format("{} of later tokens takes part: check the causal mask", found.later.front()), found,
               v);
@@ -286,7 +287,7 @@ void locate_in(const Kernel& kernel, const TellingCase& told, const std::string&
     rank(v.diagnosis);
   }
   add_dropped(found, told, v);
-  add_later(found, v);
+  add_later(found, told, v);
   const Misread* const by_derivatives = add_misread(found, told, v);
   const std::string& input = by_derivatives ? by_derivatives->input : about;
   const bool misread = by_derivatives || (!v.diagnosis.empty() && is_misread(v.diagnosis.front().cause));
