@@ -20,10 +20,14 @@ namespace {
 /// One instruction of so many alike, as the last of a sum, may be meant alone.
 constexpr size_t kMostAlike = 8;
 
-std::string sentence_of(const RelatedValue& related, const SourceLocation& maker) {
+/// `own`: the line that lacks the value, which it may make itself, in another turn of a loop.
+std::string sentence_of(const RelatedValue& related, const SourceLocation& maker, const SourceLocation& own) {
   const std::string place = maker.line > 0 ? fmt::format("{}:{}", maker.file, maker.line)
                                            : fmt::format("PTX line {}", maker.ptx_line);
-  const std::string other = fmt::format("{} {}", place, related.taken ? "takes" : "makes");
+  const bool itself = maker.line > 0 && maker.file == own.file && maker.line == own.line;
+  const char* const does = related.taken ? "takes" : "makes";
+  const std::string other =
+      itself ? fmt::format("it {} at another step", does) : fmt::format("{} {}", place, does);
   constexpr std::string_view right = "its values make all wrong elements right";
   switch (related.how) {
     case RelatedValue::How::plus:
@@ -295,7 +299,8 @@ bool relate(SliceLines& lines, const WrongElements& behind, const RelatedValues&
       if (!found || (line.related && line.related->apart <= found->apart)) continue;
       note_maker(behind.slice, *found, line);
       const bool is_lanes = found->how == RelatedValue::How::lanes;
-      found->sentence = sentence_of(*found, is_lanes ? line.at.where : statements.made_at[found->statement]);
+      found->sentence =
+          sentence_of(*found, is_lanes ? line.at.where : statements.made_at[found->statement], line.at.where);
       line.related = std::move(found), any = true;
     }
   }
@@ -313,7 +318,7 @@ void relate_partly(SliceLines& lines, const WrongElements& behind, const Related
       if (!found || (line.related && line.related->apart <= found->apart)) continue;
       found->sentence =
           fmt::format("{} of {} values: {}", changed.instances.size(), changed.of_operation.size(),
-                      sentence_of(*found, statements.made_at[found->statement]));
+                      sentence_of(*found, statements.made_at[found->statement], line.at.where));
       line.related = std::move(found);
     }
   }
