@@ -18,7 +18,8 @@
 namespace assay {
 
 /// What is lacking may stay by so much of it: derivatives are those at the machine's values, and a change of
-/// several factors of one product is no sum of changes. Of a program that rounds to 16 bits on its way.
+/// several factors of one product is no sum of changes. Of a program that rounds to
+/// 16 bits on its way: bf16 rounds to 2^-9, so four such roundings.
 inline constexpr double kLeftWhereExplained = 0x1p-11, kLeftOfHalves = 0x1p-7;
 
 /// An instruction of a module's text.

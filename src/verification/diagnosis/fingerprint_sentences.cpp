@@ -451,15 +451,12 @@ void add_misread(const std::vector<Sentence*>& of_output, std::vector<Misread>& 
 
 /// Of one output: what lies later takes part, and all that should does.
 void add_later(const std::vector<Sentence*>& of_output, std::vector<std::string>& later) {
-  std::vector<std::string> inputs;
-  for (const Sentence* s : of_output) {
-    if (!s->differs()) continue;
-    if (s->is_of_later_tokens())
-      inputs.push_back(s->input_name());
-    else if (s->is_misplaced())
-      return;
-  }
-  later.insert(later.end(), inputs.begin(), inputs.end());
+  const auto is_later = [](const Sentence* s) { return s->differs() && s->is_of_later_tokens(); };
+  if (std::any_of(of_output.begin(), of_output.end(),
+                  [&](const Sentence* s) { return s->is_misplaced() && !is_later(s); }))
+    return;
+  for (const Sentence* s : of_output)
+    if (is_later(s)) later.push_back(s->input_name());
 }
 
 }  // namespace

@@ -141,23 +141,16 @@ TellingCase plainer(TellingCase told, const Kernel& kernel, const vm::MachineOpt
   return told;
 }
 
-/// Indices along the axes of a tensor.
-std::vector<int64_t> place_in(const Tensor& t, int64_t flat) {
-  std::vector<int64_t> place(t.axes.size());
-  for (size_t a = t.axes.size(); a-- > 0;) place[a] = flat % t.axes[a].size, flat /= t.axes[a].size;
-  return place;
-}
-
 /// Every other of the indices that the elements have along an axis; fewer than two stay as they are.
 std::vector<JudgedElement> at_every_other(const Tensor& output, size_t axis,
                                           const std::vector<JudgedElement>& all) {
   std::map<int64_t, bool> kept;
-  for (const JudgedElement& e : all) kept[place_in(output, e.flat)[axis]] = false;
+  for (const JudgedElement& e : all) kept[output.index(e.flat)[axis]] = false;
   bool odd = false;
   for (auto& [index, stays] : kept) stays = odd = !odd;
   std::vector<JudgedElement> fewer;
   for (const JudgedElement& e : all)
-    if (kept.at(place_in(output, e.flat)[axis])) fewer.push_back(e);
+    if (kept.at(output.index(e.flat)[axis])) fewer.push_back(e);
   return fewer;
 }
 
@@ -165,7 +158,7 @@ std::vector<JudgedElement> at_every_other(const Tensor& output, size_t axis,
 /// what stands behind several of them, as a factor of a row does, has to be changed once for all.
 std::vector<JudgedElement> on_a_grid(const Tensor& output, std::vector<JudgedElement> all, size_t count) {
   const auto thin = [&](bool of_heads) {
-    std::optional<std::vector<JudgedElement>> best;  // what leaves most
+    std::optional<std::vector<JudgedElement>> best;  // what leaves fewest
     for (size_t axis = 0; axis < output.axes.size(); ++axis) {
       const std::string& name = output.axes[axis].name;
       if (of_heads != (name == "B" || name == "N" || name.starts_with('H'))) continue;
